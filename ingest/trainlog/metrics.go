@@ -1,0 +1,134 @@
+package trainlog
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"postmortem/ingest/timeline"
+)
+
+var (
+	trainLoss = regexp.MustCompile(`(?i)(?:train[ _]?loss|\bloss)['"]?[=: ]+'?(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))`)
+	valLoss   = regexp.MustCompile(`(?i)(?:val(?:id(?:ation)?)?|eval)[ _]?loss['"]?[=: ]+'?(-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))`)
+	took      = regexp.MustCompile(`(?i)\btime[=: ]+([\d.]+) ?s\b`)
+	hfEpoch   = regexp.MustCompile(`'epoch': '?([\d.]+)`)
+)
+
+// epoch is an epoch line of any common style: "Epoch 3/50 | Train Loss: 3.61 | Val Loss: … | Time: 94.81s".
+func (p *parser) epoch(l *logLine, m []string) {
+	e := p.event(timeline.Epoch, l)
+	e.Trial = p.trial
+	e.Number, _ = strconv.Atoi(m[1])
+	e.Total, _ = strconv.Atoi(m[2])
+	e.Metric = metrics(m[3])
+}
+
+// hfDict is a line of the Hugging Face Trainer: a Python dict; transformers 5 prints its numbers as
+// strings.
+func (p *parser) hfDict(l *logLine, _ []string) {
+	e := p.event(timeline.Epoch, l)
+	e.Trial = p.trial
+	if m := hfEpoch.FindStringSubmatch(l.msg); m != nil {
+		f, _ := strconv.ParseFloat(m[1], 64)
+		e.Number = int(f)
+	}
+	e.Metric = metrics(l.msg)
+}
+
+func metrics(s string) timeline.Metrics {
+	var out timeline.Metrics
+	if m := valLoss.FindStringSubmatchIndex(s); m != nil {
+		out.ValLoss, out.HasVal = number(s[m[2]:m[3]])
+		s = s[:m[0]] + s[m[1]:] // "Val Loss" also looks like "Loss"
+	}
+	if m := trainLoss.FindStringSubmatch(s); m != nil {
+		out.TrainLoss, out.HasTrain = number(m[1])
+	}
+	if m := took.FindStringSubmatch(s); m != nil {
+		if f, ok := number(m[1]); ok && f < 1e6 {
+			out.Took = time.Duration(f * float64(time.Second))
+		}
+	}
+	return out
+}
+
+func number(s string) (float64, bool) {
+	f, err := strconv.ParseFloat(s, 64)
+	return f, err == nil
+}
+
+var (
+	allocFigure = regexp.MustCompile(`(?i)\b(max_)?(?:memory_)?(allocated|reserved|cached|inactive_split)[=: ]+([\d.]+) ?([KMGT]?i?B)?`)
+	allocCount  = regexp.MustCompile(`\b(alloc_retries|ooms)[=: ]+(\d+)`)
+	allocTrial  = regexp.MustCompile(`\btrial[=: ]+(\d+)`)
+	allocPhase  = regexp.MustCompile(`\bat[=: ]+(\w+)`)
+)
+
+// allocator reads a line with the figures of PyTorch's allocator: allocated and reserved at least.
+// GiB and MiB are binary, GB and MB are taken as written, decimal.
+func (p *parser) allocator(l *logLine, _ []string) {
+	p.begin(l.no)
+	a := timeline.Alloc{Pos: timeline.Pos{Source: p.src, Line: l.no}, Process: p.proc, Trial: timeline.NoTrial,
+		AllocatedBytes: -1, ReservedBytes: -1, InactiveBytes: -1, Retries: -1, OOMs: -1}
+	for _, m := range allocFigure.FindAllStringSubmatch(l.msg, -1) {
+		if m[1] != "" {
+			continue // a running maximum is no reading
+		}
+		v, ok := bytesOf(m[3], m[4])
+		switch {
+		case !ok:
+		case strings.EqualFold(m[2], "allocated"):
+			a.AllocatedBytes = v
+		case strings.EqualFold(m[2], "inactive_split"):
+			a.InactiveBytes = v
+		default:
+			a.ReservedBytes = v
+		}
+	}
+	if a.AllocatedBytes < 0 || a.ReservedBytes < 0 {
+		return
+	}
+	for _, m := range allocCount.FindAllStringSubmatch(l.msg, -1) {
+		n, _ := strconv.Atoi(m[2])
+		if m[1] == "ooms" {
+			a.OOMs = n
+		} else {
+			a.Retries = n
+		}
+	}
+	a.Trial = p.trial
+	if m := allocTrial.FindStringSubmatch(l.msg); m != nil {
+		a.Trial, _ = strconv.Atoi(m[1])
+	}
+	if m := allocPhase.FindStringSubmatch(l.msg); m != nil {
+		a.Phase = m[1]
+	}
+	if l.stamped {
+		a.Time, a.Quality = l.time, timeline.TimeStated
+	} else {
+		p.allocs = append(p.allocs, len(p.tl.Allocs))
+	}
+	p.tl.Allocs = append(p.tl.Allocs, a)
+}
+
+// bytesOf reads a quantity of memory; a number without unit is bytes.
+func bytesOf(num, unit string) (int64, bool) {
+	f, err := strconv.ParseFloat(num, 64)
+	if err != nil {
+		return 0, false
+	}
+	base := 1000.0
+	if strings.Contains(unit, "i") {
+		base = 1024
+	}
+	if i := strings.IndexByte("KMGT", (strings.ToUpper(unit) + " ")[0]); i >= 0 && unit != "" {
+		f *= math.Pow(base, float64(i+1))
+	}
+	if f < 0 || f > 1<<50 {
+		return 0, false
+	}
+	return int64(f), true
+}

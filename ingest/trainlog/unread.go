@@ -1,0 +1,45 @@
+package trainlog
+
+import (
+	"regexp"
+	"strings"
+
+	"postmortem/ingest/timeline"
+)
+
+// maxShapes is how many different shapes of line that nobody understood are told apart.
+const maxShapes = 200
+
+const (
+	msgUnread = "line not understood"
+	msgOthers = "further lines not understood"
+)
+
+var numberLike = regexp.MustCompile(`[0-9][0-9a-fA-F.x_]*`)
+
+// notUnderstood counts a line under its shape: its text with the numbers folded.
+func (p *parser) notUnderstood(s segment) {
+	text := s.text
+	if len(text) > 200 {
+		text = strings.ToValidUTF8(text[:200], "")
+	}
+	shape := numberLike.ReplaceAllString(text, "#")
+	if pr := p.unread[shape]; pr != nil {
+		pr.Count++
+		return
+	}
+	if len(p.unread) < maxShapes {
+		p.unread[shape] = &timeline.Problem{Pos: timeline.Pos{Source: p.src, Line: s.line}, Msg: msgUnread, Text: text, Count: 1}
+		return
+	}
+	p.problem(s.line, msgOthers, "")
+}
+
+// problem counts something of which only the first place is kept.
+func (p *parser) problem(line int, msg, text string) {
+	if pr := p.unread[msg]; pr != nil {
+		pr.Count++
+		return
+	}
+	p.unread[msg] = &timeline.Problem{Pos: timeline.Pos{Source: p.src, Line: line}, Msg: msg, Text: text, Count: 1}
+}

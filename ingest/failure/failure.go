@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 )
@@ -60,13 +61,13 @@ type Catalogue struct {
 }
 
 // Default returns the embedded catalogue. It panics if the embedded file is bad, which a test rules out.
-func Default() *Catalogue {
+var Default = sync.OnceValue(func() *Catalogue {
 	c, err := Load("catalogue.toml", catalogueTOML)
 	if err != nil {
 		panic(err)
 	}
 	return c
-}
+})
 
 // Load reads a catalogue. Errors name file and line.
 func Load(name string, data []byte) (*Catalogue, error) {

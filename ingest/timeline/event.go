@@ -74,12 +74,14 @@ type Event struct {
 	After   time.Time // bounds of an interpolated time; zero when open
 	Before  time.Time
 	Pos     Pos
-	EndLine int // last line of a block; 0 or Pos.Line for a single line
-	Stream  int // -1 none
-	Process int // -1 none
-	Trial   int // trial number that the text states or implies; NoTrial
-	PID     int // 0 unknown
-	GPU     int // index; -1 unknown
+	EndLine int    // last line of a block; 0 or Pos.Line for a single line
+	Stream  int    // -1 none
+	Process int    // -1 none
+	Study   string // of Trial, set by the join; "" unknown
+	Trial   int    // trial number that the text states or implies; NoTrial
+	Link    Link   // how Trial was found
+	PID     int    // 0 unknown
+	GPU     int    // index; -1 unknown
 
 	Class string // of a failure: id in the catalogue
 	Form  Form

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"encoding/json"
 	"strconv"
 	"time"
 )
@@ -155,4 +156,14 @@ func FindAttr(attrs []Attr, key string) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+// PlainText returns an attribute's JSON as a person would read it: a string without its quotes and
+// escapes, anything else as it stands.
+func PlainText(doc string) string {
+	var s string
+	if len(doc) > 1 && doc[0] == '"' && json.Unmarshal([]byte(doc), &s) == nil {
+		return s
+	}
+	return doc
 }

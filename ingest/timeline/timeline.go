@@ -22,6 +22,7 @@ type Timeline struct {
 	GPUs      []GPU     // by host order of appearance: index, then UUID
 	Tenants   []Tenant  // memory of single processes on a GPU, by GPU, then pid
 	Problems  []Problem // what was not understood, by source, then line
+	Skipped   []Skipped // files of a given folder that are no input, by name
 	Clocks    []Clock   // how naive times were placed on the axis, one per kind of input
 }
 
@@ -66,6 +67,23 @@ type Problem struct {
 	Text  string // the offending text, cut to 200 bytes; may be empty
 	Count int    // how many lines of this source share Msg; Pos is the first
 }
+
+// A Skipped is a file that was found in a given folder and not read.
+type Skipped struct {
+	Name string
+	Why  SkipReason
+}
+
+// A SkipReason says why a file was not read.
+type SkipReason string
+
+// Why a file is skipped.
+const (
+	SkipNotAnInput  SkipReason = "not-an-input"  // no format that this program reads
+	SkipUnsupported SkipReason = "not-supported" // a format of this field that this version does not read
+	SkipUnreadable  SkipReason = "unreadable"
+	SkipEmpty       SkipReason = "empty"
+)
 
 // A Clock tells how the naive times of one kind of input were placed.
 type Clock struct {

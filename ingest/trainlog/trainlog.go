@@ -5,6 +5,7 @@
 package trainlog
 
 import (
+	"bytes"
 	"io"
 	"path/filepath"
 	"strings"
@@ -295,4 +296,23 @@ func (p *parser) closeBlocks(line int) {
 	if p.block != nil {
 		p.closeHandler(line)
 	}
+}
+
+// Sniff says whether the head of a file looks like a training log: text of which a fair part is
+// understood, or which reports a failure.
+func Sniff(head []byte) bool {
+	if bytes.IndexByte(head, 0) >= 0 {
+		return false
+	}
+	tl, err := Read(bytes.NewReader(head), "", 0, failure.Default())
+	if err != nil {
+		return false
+	}
+	for _, e := range tl.Events {
+		if e.Kind != timeline.Setting && e.Kind != timeline.Epoch {
+			return true
+		}
+	}
+	acc := tl.Sources[0]
+	return acc.Understood*10 >= acc.Lines-acc.Blank && acc.Understood > 0
 }

@@ -1,0 +1,100 @@
+// Package analyze answers questions about a timeline: what became of every trial, what killed those
+// that were lost, and which values of the hyperparameters go with it. Its functions are pure: no
+// input, no clock, no words for people. One file holds one question.
+package analyze
+
+import (
+	"time"
+
+	"postmortem/ingest/failure"
+	"postmortem/ingest/timeline"
+)
+
+// Findings is all that is known after the analysis. Its JSON form is the contract of
+// "report --format json": fields are added, never renamed; lists are never null.
+type Findings struct {
+	SchemaVersion int        `json:"schema_version"`
+	Inputs        []Input    `json:"inputs"`
+	Studies       []Study    `json:"studies"`
+	Incidents     []Incident `json:"incidents"`
+	Failures      []Failure  `json:"failures"`
+	Losses        []Loss     `json:"losses"`
+	Rates         []Rates    `json:"rates"`
+	Memory        Memory     `json:"memory"`
+	Kernel        Kernel     `json:"kernel"`
+	Settings      []Setting  `json:"settings"`
+	Clocks        []Clock    `json:"clocks"`
+	Skipped       []Skipped  `json:"skipped"`
+	Problems      []Problem  `json:"not_understood"`
+
+	// Questions of the contract that this version does not ask; their lists are empty for that reason.
+	NotComputed []string `json:"not_computed"`
+	Culprits    []any    `json:"culprits"`
+	Context     []any    `json:"context"`
+	Checks      []any    `json:"checks"`
+	Advice      []any    `json:"advice"`
+	Gates       []any    `json:"gates"`
+
+	Lanes Lanes `json:"-"` // the run as a picture: trials per worker, card memory, incidents
+}
+
+// Run asks all questions of one timeline.
+func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
+	r := &run{tl: tl, cat: cat}
+	r.incidents()
+	r.fates()
+	f := &Findings{
+		SchemaVersion: 1,
+		Inputs:        inputs(tl),
+		Studies:       r.studyFates(),
+		Incidents:     r.listIncidents(),
+		Losses:        r.losses(),
+		Memory:        memory(tl),
+		Kernel:        r.kernel,
+		Settings:      settings(tl),
+		Clocks:        clocks(tl),
+		Skipped:       skipped(tl),
+		Problems:      problems(tl),
+		NotComputed:   []string{"culprits", "context", "checks", "advice", "gates", "memory.verdict"},
+		Culprits:      []any{}, Context: []any{}, Checks: []any{}, Advice: []any{}, Gates: []any{},
+	}
+	f.Failures = r.failures(f.Losses)
+	f.Rates = r.rates(f.Failures)
+	f.Lanes = r.lanes()
+	return f
+}
+
+// A run is what the questions share while they are asked.
+type run struct {
+	tl     *timeline.Timeline
+	cat    *failure.Catalogue
+	found  []*incident
+	fateOf map[*timeline.Trial]*fate
+	kernel Kernel
+	last   time.Time // the last sign of life in any input: what "now" means after the fact
+}
+
+func (r *run) eachTrial(f func(s *timeline.Study, t *timeline.Trial)) {
+	for i := range r.tl.Studies {
+		s := &r.tl.Studies[i]
+		for j := range s.Trials {
+			f(s, &s.Trials[j])
+		}
+	}
+}
+
+// trialRef names a trial across studies.
+type trialRef struct {
+	study  string
+	number int
+}
+
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+// stamp writes a time as the contract wants it; "" for none.
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"time"
+	_ "time/tzdata" // --tz must work on machines without a zone database
+
+	"postmortem/ingest"
+	"postmortem/ingest/failure"
+
+	"github.com/spf13/cobra"
+)
+
+// inputFlags are the flags that say what to read.
+type inputFlags struct {
+	req ingest.Request
+	tz  string
+}
+
+func (f *inputFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.req.Databases, "db", nil, "Optuna storage: an SQLite file or sqlite:///FILE")
+	fs.StringArrayVar(&f.req.Studies, "study", nil, "only this study (default: every study in the storage)")
+	fs.StringVar(&f.tz, "tz", "", "zone of times that have none, e.g. Asia/Seoul (default: told from heartbeats and logs, else UTC)")
+}
+
+func (f *inputFlags) addLogs(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringArrayVar(&f.req.Logs, "log", nil, "training logs, a file or a pattern such as 'worker*.log'")
+	fs.StringArrayVar(&f.req.GPUs, "gpu", nil, "nvidia-smi --query-gpu or --query-compute-apps CSV, a file or a pattern")
+	fs.StringArrayVar(&f.req.KernelLogs, "kernel-log", nil, "dmesg or journalctl -k output, a file or a pattern")
+}
+
+// request completes what the flags said.
+func (f *inputFlags) request(cmd *cobra.Command, paths []string) (ingest.Request, error) {
+	req := f.req
+	req.Paths = paths
+	req.Stdin = cmd.InOrStdin()
+	req.Catalogue = failure.Default()
+	if f.tz != "" {
+		loc, err := time.LoadLocation(f.tz)
+		if err != nil {
+			return req, fmt.Errorf("--tz %q: no such zone; give an IANA name such as Europe/Berlin", f.tz)
+		}
+		req.Zone = loc
+	}
+	return req, nil
+}

@@ -173,6 +173,9 @@ func (v ValueRate) Label() string {
 	if v.Value != "" {
 		return v.Value
 	}
+	if v.Low == v.High {
+		return short(v.Low)
+	}
 	return short(v.Low) + " – " + short(v.High)
 }
 

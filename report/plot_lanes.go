@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-const plotWidth vg.Length = 760
+const plotWidth vg.Length = 920
 
 // lanesFigure draws the run: a lane per worker with trials as bars in the colour of their fate, below
 // it the cards' memory on the same axis, incidents marked in both. Words come from the template.

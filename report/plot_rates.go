@@ -21,7 +21,7 @@ func ratesFigure(id, title, desc, xLabel string, r analyze.Rates) figure {
 		c.Max.X -= 14
 		p := newPlot()
 		p.Add(&ratePlotter{r, rows})
-		p.X.Min, p.X.Max = 0, 1
+		p.X.Min, p.X.Max = -0.012, 1 // room for a dot at 0
 		p.Y.Min, p.Y.Max = 0, float64(len(rows))
 		p.X.Label.Text = xLabel
 		p.X.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0 %"}, {Value: 0.25, Label: "25 %"}, {Value: 0.5, Label: "50 %"}, {Value: 0.75, Label: "75 %"}, {Value: 1, Label: "100 %"}}
@@ -49,7 +49,7 @@ func rateRows(r analyze.Rates) []rateRow {
 		}
 		rows = append(rows, rateRow{label: clip(plainText(p.Param), 34), head: true})
 		for _, v := range p.Values {
-			rows = append(rows, rateRow{label: clip(plainText(v.Label()), 28), v: v})
+			rows = append(rows, rateRow{label: fmt.Sprintf("%s  %d/%d", clip(plainText(v.Label()), 28), v.Failed, v.N), v: v})
 		}
 	}
 	return rows
@@ -74,7 +74,7 @@ func (p *ratePlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 			continue
 		}
 		v := row.v
-		mark(c, fmt.Sprintf("%s: %d of %d, %s (95 %%: %s to %s)", row.label, v.Failed, v.N, percent(v.Rate), percent(v.CI[0]), percent(v.CI[1])), func() {
+		mark(c, fmt.Sprintf("%s: %d of %d, %s (95 %%: %s to %s)", v.Label(), v.Failed, v.N, percent(v.Rate), percent(v.CI[0]), percent(v.CI[1])), func() {
 			c.StrokeLine2(line(inkMuted, 1.4), x(v.CI[0]), mid, x(v.CI[1]), mid)
 			k := inkMemory
 			if v.CI[0] > p.r.Rate { // surely above the rest

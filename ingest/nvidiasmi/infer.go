@@ -1,6 +1,7 @@
 package nvidiasmi
 
 import (
+	"math"
 	"strconv"
 	"strings"
 )
@@ -67,12 +68,21 @@ func infer(rs [][]string) ([]column, string) {
 			}
 		}
 	}
-	if t, u, f, ok := memoryColumns(rs, numbers); ok {
+	// A small constant right after the time is the card's index, if the memory can be told without it.
+	idx := smallConstant(rs, numbers, cols)
+	delete(numbers, idx)
+	t, u, f, ok := memoryColumns(rs, numbers)
+	if !ok && idx >= 0 {
+		numbers[idx] = true
+		idx = -1
+		t, u, f, ok = memoryColumns(rs, numbers)
+	}
+	if ok {
 		set(t, total, "memory.total")
 		set(u, used, "memory.used")
 		set(f, free, "memory.free")
-		if i := smallConstant(rs, numbers, cols); i >= 0 {
-			set(i, index, "index")
+		if idx >= 0 {
+			set(idx, index, "index")
 		}
 		return cols, strings.Join(how, ", ")
 	}
@@ -121,26 +131,28 @@ func memoryColumns(rs [][]string, numbers map[int]bool) (t, u, f int, ok bool) {
 			return 0, 0, 0, false
 		}
 	}
+	best := math.Inf(1)
 	for i := range n {
 		for j := i + 1; j < n; j++ {
 			if !numbers[i] || !numbers[j] || i == t || j == t {
 				continue
 			}
-			fits := true
+			lo, hi := math.Inf(1), math.Inf(-1) // of what the driver keeps
 			for _, r := range rs {
 				rest := value(r, t) - value(r, i) - value(r, j)
-				fits = fits && rest >= -2 && rest <= reserveMiB
+				lo, hi = min(lo, rest), max(hi, rest)
 			}
-			if !fits {
+			if lo < -2 || hi > reserveMiB || hi-lo >= best {
 				continue
 			}
+			best = hi - lo
+			u, f, ok = i, j, true
 			if value(rs[0], i) > value(rs[0], j) && value(rs[0], j) < 1024 {
-				return t, j, i, true
+				u, f = j, i
 			}
-			return t, i, j, true
 		}
 	}
-	return 0, 0, 0, false
+	return t, u, f, ok
 }
 
 // smallConstant finds a card's index: an integer below 64 right after the time.

@@ -103,7 +103,9 @@ func (p *parser) understand(s segment) bool {
 		st.time = p.anchor // a clock of whole seconds, not one that went back
 	}
 	if i := strings.Index(text, tracebackHead); i >= 0 {
-		p.closeBlocks(s.line)
+		if p.tb == nil || !p.tb.chained {
+			p.closeBlocks(s.line - 1)
+		}
 		p.openTraceback(s.line)
 		return true
 	}

@@ -1,14 +1,17 @@
 package report
 
 import (
+	"fmt"
+	"reflect"
 	"strings"
 	"text/template/parse"
 	"unicode"
 )
 
 // Text from logs is hostile. This file is the one place that makes it harmless: html/template escapes
-// for HTML, and for Markdown and the terminal autoescape puts an escaper behind every value that a
-// template prints, unless the value went through a function that made it safe.
+// for HTML, and autoescape puts an escaper behind every value that a template prints, for the terminal
+// and for HTML one that drops control characters, for Markdown one that takes the meaning from its
+// markup as well, unless the value went through a function that made it safe.
 
 // plainText drops control, escape and bidirectional characters, and folds line ends into spaces.
 func plainText(s string) string {
@@ -30,16 +33,24 @@ const markdownSpecial = "\\`*_{}[]()<>#+!|~&$"
 // a reference to an issue.
 func markdown(s string) string {
 	var b strings.Builder
-	for _, r := range plainText(s) {
+	for _, r := range unlink.Replace(plainText(s)) {
 		if r < 0x80 && strings.IndexByte(markdownSpecial, byte(r)) >= 0 {
 			b.WriteByte('\\')
 		}
 		b.WriteRune(r)
-		if r == '@' || r == ':' { // no mentions, no links
-			b.WriteRune('\u200b')
-		}
 	}
 	return b.String()
+}
+
+// unlink breaks up what GitHub makes links of without any markup: mentions and addresses.
+var unlink = strings.NewReplacer("@", "@\u200b", "://", ":\u200b//", "www.", "www\u200b.")
+
+// show writes a value as a template would, pointers followed.
+func show(v any) string {
+	if r := reflect.ValueOf(v); r.Kind() == reflect.Pointer && !r.IsNil() {
+		v = r.Elem().Interface()
+	}
+	return fmt.Sprint(v)
 }
 
 // codeSpan makes a value a code span, in which nothing is markup. A pipe would end a table cell even

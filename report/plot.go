@@ -64,7 +64,15 @@ func newPlot() *plot.Plot {
 
 // mark draws between open and close so that the page shows title on hover.
 func mark(c draw.Canvas, title string, f func()) {
-	if s, ok := c.Canvas.(*svgCanvas); ok {
+	var v vg.Canvas = c
+	for { // gonum/plot puts canvases into canvases as it pads
+		inner, ok := v.(draw.Canvas)
+		if !ok {
+			break
+		}
+		v = inner.Canvas
+	}
+	if s, ok := v.(*svgCanvas); ok {
 		s.open(title)
 		defer s.close()
 	}

@@ -124,9 +124,15 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 		// Only figures' texts come through here; the canvas escapes them, so they must be plain.
 		return renderPlain(d, name, data)
 	}
+	fs["terminal"] = func(v any) string { return plainText(show(v)) }
 	t, err := template.New("").Funcs(fs).Funcs(stubs(fs)).ParseFS(templates.Files, "*.tmpl")
 	if err != nil {
 		return err
+	}
+	for _, x := range t.Templates() {
+		if x.Tree != nil {
+			autoescape(x.Tree.Root, "terminal", map[string]bool{"plot": true, "css": true})
+		}
 	}
 	return t.ExecuteTemplate(w, "report.html", d)
 }
@@ -162,7 +168,7 @@ func parseText(fs texttemplate.FuncMap, escaper string, safe ...string) (*textte
 
 func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 	fs := texttemplate.FuncMap(funcs(d))
-	fs["markdown"] = func(v any) string { return markdown(fmt.Sprint(v)) }
+	fs["markdown"] = func(v any) string { return markdown(show(v)) }
 	fs["code"] = codeSpan
 	fs["render"] = func(name string, data any) (string, error) { return renderPlain(d, name, data) }
 	fs["image"] = func(f figure) (string, error) {
@@ -190,7 +196,7 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 func plainTemplates(d Document) (*texttemplate.Template, error) {
 	var t *texttemplate.Template
 	fs := texttemplate.FuncMap(funcs(d))
-	fs["terminal"] = func(v any) string { return plainText(fmt.Sprint(v)) }
+	fs["terminal"] = func(v any) string { return plainText(show(v)) }
 	fs["table"] = table
 	fs["render"] = func(name string, data any) (string, error) {
 		var b strings.Builder

@@ -50,8 +50,8 @@ type Mark struct {
 	Worker   string
 }
 
-// maxRows is how many trials may overlap in one lane before they are drawn over each other.
-const maxRows = 4
+// MaxRows is how many trials may overlap in one lane before they are drawn over each other.
+const MaxRows = 4
 
 func (r *run) lanes() Lanes {
 	var l Lanes
@@ -122,7 +122,7 @@ func (r *run) lanes() Lanes {
 // stack gives overlapping bars rows of their own.
 func (l *Lane) stack() {
 	slices.SortStableFunc(l.Bars, func(a, b Bar) int { return cmp.Or(a.From.Compare(b.From), cmp.Compare(a.Trial, b.Trial)) })
-	var free [maxRows]time.Time
+	var free [MaxRows]time.Time
 	for i := range l.Bars {
 		b := &l.Bars[i]
 		for row := range free {
@@ -130,7 +130,7 @@ func (l *Lane) stack() {
 				b.Row, free[row] = row, b.To
 				break
 			}
-			b.Row = maxRows - 1
+			b.Row = MaxRows - 1
 		}
 	}
 }

@@ -110,7 +110,7 @@ func (p *lanePlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 	rowOf := map[string]float64{}
 	for _, w := range p.l.Workers {
 		rowOf[w.Worker] = row
-		for _, b := range thinBars(w.Bars, func(t time.Time) vg.Length { return at(t) }) {
+		for _, b := range thinBars(w.Bars, at) {
 			// Height tells the fate as well as colour: lost fills its row, completed most of it.
 			height := map[string]float64{"lost": 0.9, "completed": 0.6}[b.Fate]
 			if height == 0 {
@@ -119,7 +119,7 @@ func (p *lanePlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 			mid := row - float64(b.Row) - 0.5
 			title := fmt.Sprintf("trial %d: %s %s, %s – %s", b.Trial, b.Fate, b.Class, b.From.UTC().Format("15:04:05"), b.To.UTC().Format("15:04:05"))
 			if b.more > 0 {
-				title = fmt.Sprintf("%d trials: %s", b.more+1, b.Fate)
+				title = fmt.Sprintf("%d trials, the worst of them %s", b.more+1, b.Fate)
 			}
 			x0, x1 := at(b.From), at(b.To)
 			mark(c, title, func() { rect(c, fateInk(b.Fate), x0, y(mid-height/2), max(x1-0.4, x0+0.6), y(mid+height/2)) })
@@ -127,7 +127,7 @@ func (p *lanePlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 		row -= float64(w.Rows())
 		c.StrokeLine2(line(inkGrid, 0.5), c.Min.X, y(row), c.Max.X, y(row))
 	}
-	for _, m := range p.l.Marks {
+	for _, m := range thinMarks(p.l.Marks, at) {
 		r, ok := rowOf[m.Worker]
 		if !ok {
 			continue
@@ -151,19 +151,42 @@ type thinBar struct {
 	more int // how many further trials it stands for
 }
 
-// thinBars joins neighbouring bars of one fate that would be narrower than half a point.
+// grain is the finest step that is drawn: half a point.
+const grain vg.Length = 0.5
+
+// thinBars joins bars of one row that begin within half a point of each other; the worst fate shows.
 func thinBars(bars []analyze.Bar, at func(time.Time) vg.Length) []thinBar {
-	out := make([]thinBar, 0, len(bars))
+	out := make([]thinBar, 0, min(len(bars), 4096))
+	var last [analyze.MaxRows]int // index in out + 1
 	for _, b := range bars {
-		if n := len(out); n > 0 {
-			last := &out[n-1]
-			if last.Fate == b.Fate && last.Row == b.Row && at(b.To)-at(last.From) < 0.5 {
-				last.To = b.To
-				last.more++
-				continue
+		if i := last[b.Row]; i > 0 && at(b.From)-at(out[i-1].From) < grain {
+			t := &out[i-1]
+			if b.To.After(t.To) {
+				t.To = b.To
 			}
+			if b.Fate == "lost" {
+				t.Fate, t.Class = b.Fate, b.Class
+			}
+			t.more++
+			continue
 		}
 		out = append(out, thinBar{Bar: b})
+		last[b.Row] = len(out)
+	}
+	return out
+}
+
+// thinMarks keeps one mark of each worker for every half point.
+func thinMarks(marks []analyze.Mark, at func(time.Time) vg.Length) []analyze.Mark {
+	var out []analyze.Mark
+	last := map[string]vg.Length{}
+	for _, m := range marks {
+		x := at(m.At)
+		if l, ok := last[m.Worker]; ok && x-l < grain {
+			continue
+		}
+		last[m.Worker] = x
+		out = append(out, m)
 	}
 	return out
 }
@@ -180,7 +203,7 @@ func (p *memoryPlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 	for _, t := range plt.Y.Tick.Marker.Ticks(plt.Y.Min, plt.Y.Max) {
 		c.StrokeLine2(line(inkGrid, 0.4), c.Min.X, y(t.Value), c.Max.X, y(t.Value))
 	}
-	for _, m := range p.l.Marks {
+	for _, m := range thinMarks(p.l.Marks, func(t time.Time) vg.Length { return x(t.Sub(p.base).Seconds()) }) {
 		px := x(m.At.Sub(p.base).Seconds())
 		mark(c, m.Incident+" "+m.Class+" "+m.At.UTC().Format("15:04:05"), func() {
 			c.StrokeLine2(line(inkLost, 0.5, 2, 3), px, c.Min.Y, px, c.Max.Y)

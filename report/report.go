@@ -76,6 +76,7 @@ func funcs(d Document) map[string]any {
 		"tenants":  func() []analyze.ProcessMemory { return d.Memory.PerProcess },
 		"unread":   func() int { return unread(d.Findings) },
 		"fact":     fact,
+		"listed":   func() []analyze.Incident { return listed(d.Findings) },
 		"head":     func(e []analyze.Echo) []analyze.Echo { return e[:min(maxEchoes, len(e))] },
 		"share":    func(a, b int) float64 { return float64(a) / float64(max(b, 1)) },
 		"minus":    func(a, b int) int { return a - b },

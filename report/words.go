@@ -230,3 +230,21 @@ func fact(name string, v float64) string {
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }
+
+// maxListed is how many incidents a report for people lists; the JSON has them all.
+const maxListed = 500
+
+// listed returns the first incidents and, beyond them, those that the report refers to as examples.
+func listed(f *analyze.Findings) []analyze.Incident {
+	if len(f.Incidents) <= maxListed {
+		return f.Incidents
+	}
+	out := slices.Clone(f.Incidents[:maxListed])
+	for _, x := range f.Failures {
+		i := incident(f, x.Example)
+		if !slices.ContainsFunc(out, func(o analyze.Incident) bool { return o.ID == i.ID }) {
+			out = append(out, i)
+		}
+	}
+	return out
+}

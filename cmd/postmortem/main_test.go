@@ -39,8 +39,8 @@ func TestREADME(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := regexp.MustCompile(`(?m)^(?:\$ )?go run \./cmd/postmortem (.*)$`).FindAllStringSubmatch(string(readme), -1)
-	if len(commands) < 2 {
-		t.Fatalf("the README has %d commands", len(commands))
+	if len(commands) == 0 {
+		t.Fatal("the README has no command")
 	}
 	for _, m := range commands {
 		args := strings.Fields(strings.ReplaceAll(m[1], "'", ""))

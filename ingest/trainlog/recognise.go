@@ -80,6 +80,10 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	r("=", `^(?:export )?((?:PYTORCH|CUDA|TORCH|TORCHINDUCTOR|NCCL|GLOO|OMP|MKL|CUBLAS|NVIDIA|XLA|JAX|TF|TRITON|HF|TRANSFORMERS|OPTUNA|SLURM)_?[A-Z0-9_]*)=(.*)$`, (*parser).setting)
 	r("torch ", `\b(?:torch|pytorch)[ =:]+v?(\d+\.\d+[\w.+]*)`, (*parser).banner)
 
+	// Ordinary messages of a logger. Warnings and errors that nobody knows are shown instead.
+	r("INFO", `^(?:\W*)INFO\b`, nothing)
+	r("DEBUG", `^(?:\W*)DEBUG\b`, nothing)
+
 	// What belongs to the line above.
 	r("Warning", `^(?:\S+:\d+: )?\w*Warning: `, func(p *parser, _ *logLine, _ []string) { p.inWrn = true })
 }

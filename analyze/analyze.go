@@ -40,7 +40,8 @@ type Findings struct {
 
 // Run asks all questions of one timeline.
 func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
-	r := &run{tl: tl, cat: cat}
+	r := &run{tl: tl, cat: cat, workers: map[trialRef]string{}}
+	r.eachTrial(func(s *timeline.Study, t *timeline.Trial) { r.workers[trialRef{s.Name, t.Number}] = t.Worker })
 	r.incidents()
 	r.fates()
 	f := &Findings{
@@ -66,12 +67,13 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 
 // A run is what the questions share while they are asked.
 type run struct {
-	tl     *timeline.Timeline
-	cat    *failure.Catalogue
-	found  []*incident
-	fateOf map[*timeline.Trial]*fate
-	kernel Kernel
-	last   time.Time // the last sign of life in any input: what "now" means after the fact
+	tl      *timeline.Timeline
+	cat     *failure.Catalogue
+	found   []*incident
+	fateOf  map[*timeline.Trial]*fate
+	kernel  Kernel
+	workers map[trialRef]string // of trials whose worker is known
+	last    time.Time           // the last sign of life in any input: what "now" means after the fact
 }
 
 func (r *run) eachTrial(f func(s *timeline.Study, t *timeline.Trial)) {

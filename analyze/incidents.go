@@ -286,9 +286,7 @@ func (r *run) listIncidents() []Incident {
 		if e.Trial != timeline.NoTrial {
 			x.Trial = &e.Trial
 		}
-		if e.Stream >= 0 {
-			x.Worker = r.tl.Streams[e.Stream].Name
-		}
+		x.Worker = r.workerOf(e)
 		if e.Process >= 0 {
 			x.PID = r.tl.Processes[e.Process].PID
 		}
@@ -311,6 +309,14 @@ func (r *run) listIncidents() []Incident {
 		out = append(out, x)
 	}
 	return out
+}
+
+// workerOf names the worker in whose log an error stands, or whose trial recorded it.
+func (r *run) workerOf(e timeline.Event) string {
+	if e.Stream >= 0 {
+		return r.tl.Streams[e.Stream].Name
+	}
+	return r.workers[trialRef{e.Study, e.Trial}]
 }
 
 // gpuOf finds the card of a process: the only one there is, or the one on which nvidia-smi saw it.

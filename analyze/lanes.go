@@ -110,10 +110,7 @@ func (r *run) lanes() Lanes {
 		if in.outcome != Lost || in.root.Time.IsZero() {
 			continue
 		}
-		m := Mark{At: in.root.Time, Incident: "i" + strconv.Itoa(i+1), Class: in.root.Class}
-		if in.root.Stream >= 0 {
-			m.Worker = r.tl.Streams[in.root.Stream].Name
-		}
+		m := Mark{At: in.root.Time, Incident: "i" + strconv.Itoa(i+1), Class: in.root.Class, Worker: r.workerOf(in.root)}
 		l.Marks = append(l.Marks, m)
 	}
 	return l

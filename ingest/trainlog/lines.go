@@ -30,10 +30,11 @@ func eachSegment(r io.Reader, f func(segment)) (int64, error) {
 		line  = 1
 		buf   []byte
 		cut   bool
+		begun bool // a segment of the current line was handed over
 	)
 	emit := func(last bool) {
 		f(segment{line: line, text: clean(buf), cut: cut, last: last})
-		buf, cut = buf[:0], false
+		buf, cut, begun = buf[:0], false, !last
 	}
 	keep := func(b []byte) {
 		if room := maxLine - len(buf); len(b) > room {
@@ -56,7 +57,7 @@ func eachSegment(r io.Reader, f func(segment)) (int64, error) {
 			body = body[i+1:]
 		}
 		keep(body)
-		if ended || err != nil && !errors.Is(err, bufio.ErrBufferFull) && len(buf) > 0 {
+		if ended || err != nil && !errors.Is(err, bufio.ErrBufferFull) && (len(buf) > 0 || begun) {
 			emit(true)
 			line++
 		}

@@ -55,6 +55,9 @@ func TestNightly(t *testing.T) {
 			continue
 		}
 		failed++
+		if l.FirstLine == 0 || l.LastLine < l.FirstLine || l.CardPeakBytes == 0 || l.ProcessPeakBytes == 0 && l.Seconds > 2.1 { // processes were sampled every 2 s
+			t.Errorf("trial %d: lines and memory of its life are missing: %+v", tr.Number, l)
+		}
 		if l.Line == 0 || l.Class != "cudnn/error" && l.Class != "checkpoint/recompute-mismatch" {
 			t.Errorf("FAIL trial %d carries %+v, want the class and line of its exception in a worker's log", tr.Number, l)
 		}
@@ -159,6 +162,8 @@ func TestFates(t *testing.T) {
 		{"a crash in disguise", timeline.Trial{State: timeline.Pruned, UserAttrs: attrs("cuda_error", "true", "cuda_error_msg", `"CUDA out of memory. Tried to allocate 1.00 GiB."`, "prune_reason", `"cuda_error"`)}, lost, "cuda/out-of-memory"},
 		{"a crash of which only the type is known", timeline.Trial{State: timeline.Pruned, UserAttrs: attrs("cuda_error_type", `"OutOfMemoryError"`)}, lost, "cuda/out-of-memory"},
 		{"a crash of which nothing is known", timeline.Trial{State: timeline.Pruned, UserAttrs: attrs("cuda_error", "true")}, lost, "cuda/unknown-error"},
+		{"a crash of which only the reason is known", timeline.Trial{State: timeline.Pruned, UserAttrs: attrs("prune_reason", `"cuda_error"`)}, lost, "cuda/unknown-error"},
+		{"a reason that only sounds like one", timeline.Trial{State: timeline.Pruned, UserAttrs: attrs("prune_reason", `"zoomed out of the region"`)}, byPruner, ""},
 		{"a guard", timeline.Trial{State: timeline.Pruned, UserAttrs: attrs("cuda_error", "true", "cuda_error_msg", `"predicted peak 31.4 GiB"`, "prune_reason", `"oom_prevention"`)}, isGuarded, ""},
 		{"failed, and nobody says why", timeline.Trial{State: timeline.Fail}, lost, "unknown"},
 		{"failed, and Optuna 1 kept the reason", timeline.Trial{State: timeline.Fail, SystemAttrs: attrs("fail_reason", `"Setting status of trial#9 as TrialState.FAIL because of the following error: RuntimeError('CUDA error: uncorrectable ECC error encountered')"`)}, lost, "cuda/ecc-uncorrectable"},

@@ -33,8 +33,15 @@ type Incident struct {
 	Related     []string           `json:"related"`
 	Xids        []int              `json:"xids"`
 
+	// In the moments before it; memory is given back within half a second after.
+	Peaks
+
 	At time.Time `json:"-"`
 }
+
+// beforeIncident is how far back the memory before an incident is looked up: nvidia-smi's own loops
+// take a sample every half to two seconds.
+const beforeIncident = 3 * time.Second
 
 // An Outcome says whether an incident cost anything.
 type Outcome string
@@ -244,6 +251,9 @@ func (r *run) attributeError(s *timeline.Study, t *timeline.Trial) (timeline.Eve
 	}
 	typ := attrText(t.UserAttrs, "cuda_error_type", "error_type", "exception_type")
 	cuda := attrText(t.UserAttrs, "cuda_error") == "true"
+	if reason := attrText(t.UserAttrs, "prune_reason"); text == "" && typ == "" && isCrashText(reason) {
+		text, cuda = reason, cuda || strings.Contains(strings.ToLower(reason), "cuda")
+	}
 	if text == "" && typ == "" && !cuda || inherited(s, t, text) {
 		return timeline.Event{}, false
 	}
@@ -263,6 +273,15 @@ func (r *run) attributeError(s *timeline.Study, t *timeline.Trial) (timeline.Eve
 	e.Facts = r.cat.Class(class).ReadFacts(text)
 	e.Text, _, _ = strings.Cut(cmp.Or(text, typ), "\n")
 	return e, true
+}
+
+// crashWords mark a pruning reason that is a crash's.
+var crashWords = []string{"error", "oom", "out of memory", "exception", "crash", "nan"}
+
+func isCrashText(s string) bool {
+	s = strings.ToLower(s)
+	return slices.ContainsFunc(strings.FieldsFunc(s, func(r rune) bool { return r == '_' || r == '-' || r == ' ' || r == ':' }), func(w string) bool { return slices.Contains(crashWords, w) }) ||
+		strings.Contains(s, "out of memory")
 }
 
 // inherited says whether a retried trial's error text is its ancestor's.
@@ -291,6 +310,9 @@ func (r *run) listIncidents() []Incident {
 			x.PID = r.tl.Processes[e.Process].PID
 		}
 		x.GPU = r.gpuOf(x.PID)
+		if !e.Time.IsZero() {
+			x.Peaks = r.peaks(e.Process, e.Time.Add(-beforeIncident), e.Time)
+		}
 		for _, f := range e.Facts {
 			x.Facts[f.Name] = f.Value
 		}

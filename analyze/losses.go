@@ -21,6 +21,10 @@ type Loss struct {
 	Worker    string  `json:"worker,omitempty"`
 	Seconds   float64 `json:"seconds"`
 	Link      string  `json:"link"` // stated, inferred or ""
+
+	FirstLine int `json:"first_line,omitempty"` // of the trial in its worker's log
+	LastLine  int `json:"last_line,omitempty"`
+	Peaks
 }
 
 // losses lists every lost trial, by study and number.
@@ -37,7 +41,8 @@ func (r *run) losses() []Loss {
 		}
 		own := f.in.witness(trialRef{s.Name, t.Number})
 		out = append(out, Loss{Study: s.Name, Trial: t.Number, RootClass: f.in.root.Class, Incident: ids[f.in], Class: own.Class,
-			Source: r.sourceName(own), Line: own.Pos.Line, Row: own.Pos.Row, Worker: t.Worker, Seconds: seconds(took(t)), Link: string(t.Link)})
+			Source: r.sourceName(own), Line: own.Pos.Line, Row: own.Pos.Row, Worker: t.Worker, Seconds: seconds(took(t)), Link: string(t.Link),
+			FirstLine: t.From, LastLine: t.To, Peaks: r.peaks(t.Process, t.Start, t.End)})
 	})
 	return out
 }

@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"postmortem/ingest/timeline"
 )
@@ -54,4 +55,44 @@ func memory(tl *timeline.Timeline) Memory {
 		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(a.PID, b.PID))
 	})
 	return m
+}
+
+// Peaks is the most memory that nvidia-smi saw in use over a span of time. 0 is not known: no sample
+// fell into the span.
+type Peaks struct {
+	CardPeakBytes    int64 `json:"card_peak_bytes,omitempty"`    // of the process's card
+	ProcessPeakBytes int64 `json:"process_peak_bytes,omitempty"` // of the process itself
+}
+
+// peaks looks a span up. The card is known when there is only one, or when nvidia-smi saw the process
+// on it.
+func (r *run) peaks(process int, from, to time.Time) Peaks {
+	var p Peaks
+	if from.IsZero() || to.IsZero() {
+		return p
+	}
+	most := func(times []time.Time, used []int64) int64 {
+		i, _ := slices.BinarySearchFunc(times, from, time.Time.Compare)
+		peak := int64(0)
+		for ; i < len(times) && !times[i].After(to); i++ {
+			peak = max(peak, used[i])
+		}
+		return peak
+	}
+	pid := 0
+	if process >= 0 {
+		pid = r.tl.Processes[process].PID
+	}
+	gpu := r.gpuOf(pid)
+	for _, g := range r.tl.GPUs {
+		if gpu != nil && g.Index == *gpu {
+			p.CardPeakBytes = max(p.CardPeakBytes, most(g.Time, g.UsedBytes))
+		}
+	}
+	for _, t := range r.tl.Tenants {
+		if pid != 0 && t.PID == pid {
+			p.ProcessPeakBytes = max(p.ProcessPeakBytes, most(t.Time, t.UsedBytes))
+		}
+	}
+	return p
 }

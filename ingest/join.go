@@ -92,6 +92,7 @@ func (j *joiner) linkByLog() {
 			link(e.Stream, e.Process, e.Trial, e.Time, e.Kind == timeline.TrialEnd)
 		}
 	}
+	j.lineRanges()
 	for _, a := range j.tl.Allocs {
 		link(a.Stream, a.Process, a.Trial, a.Time, false)
 	}
@@ -100,6 +101,35 @@ func (j *joiner) linkByLog() {
 			t.Worker = j.tl.Streams[t.Stream].Name
 		}
 	})
+}
+
+// lineRanges gives every trial that its log ends the lines from its first mark, or from the end of the
+// trial before it, to its own end.
+func (j *joiner) lineRanges() {
+	marks := make([][]timeline.Event, len(j.tl.Processes))
+	for _, e := range j.tl.Events {
+		if e.Kind == timeline.TrialBegin || e.Kind == timeline.TrialEnd {
+			marks[e.Process] = append(marks[e.Process], e)
+		}
+	}
+	for p, ms := range marks {
+		slices.SortStableFunc(ms, func(a, b timeline.Event) int { return a.Pos.Line - b.Pos.Line })
+		begun, after := map[int]int{}, j.tl.Processes[p].From.Line
+		for _, m := range ms {
+			if m.Kind == timeline.TrialBegin {
+				begun[m.Trial] = m.Pos.Line
+				continue
+			}
+			t := j.trials[trialKey{j.tl.Streams[m.Stream].Study, m.Trial}]
+			if t != nil && t.Process == p {
+				t.From, t.To = after, m.Pos.Line
+				if b := begun[m.Trial]; b > 0 {
+					t.From = b
+				}
+			}
+			after = m.Pos.Line + 1
+		}
+	}
 }
 
 // within says whether a moment lies within a trial, give or take the slop.

@@ -63,6 +63,10 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 	}
 	for _, path := range req.Databases {
 		path = strings.TrimPrefix(path, "sqlite:///")
+		if scheme, _, ok := strings.Cut(path, "://"); ok {
+			errs = append(errs, &InputError{scheme + "://…", errors.New("this version reads SQLite files only")})
+			continue
+		}
 		if _, err := os.Stat(path); err != nil {
 			errs = append(errs, &InputError{path, plain(err)})
 			continue

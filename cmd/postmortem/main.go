@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"time"
 
 	"postmortem/ingest"
 
@@ -36,7 +37,18 @@ func run(args []string, in io.Reader, out, errOut io.Writer) int {
 	cmd.SetIn(in)
 	cmd.SetOut(out)
 	cmd.SetErr(errOut)
-	err := cmd.ExecuteContext(ctx)
+	done := make(chan error, 1)
+	go func() { done <- cmd.ExecuteContext(ctx) }()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		select { // time to remove temporary files; a read from a terminal never returns
+		case <-done:
+		case <-time.After(500 * time.Millisecond):
+		}
+		return exitInterrupted
+	}
 	if err == nil {
 		return exitOK
 	}

@@ -58,6 +58,8 @@ type Trial struct {
 	Process int
 	Worker  string // name of the worker, "" when unknown
 	Link    Link   // how Stream, Process and Worker were found
+	From    int    // first and last line of the trial in its stream; 0 when not known
+	To      int
 }
 
 // A Link says how two inputs were joined.

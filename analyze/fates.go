@@ -1,7 +1,6 @@
 package analyze
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -127,9 +126,7 @@ func (r *run) fates() {
 			r.found = append(r.found, f.in)
 		}
 	})
-	slices.SortStableFunc(r.found, func(a, b *incident) int {
-		return cmp.Or(a.root.Time.Compare(b.root.Time), cmp.Compare(r.sourceName(a.root), r.sourceName(b.root)), a.root.Pos.Compare(b.root.Pos))
-	})
+	r.sortIncidents()
 }
 
 // guardWords mark a pruning reason that is a guard's: the trial never ran.

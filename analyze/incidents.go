@@ -86,10 +86,17 @@ func (r *run) incidents() {
 		r.processIncidents(p, events)
 	}
 	r.attributeIncidents()
-	slices.SortStableFunc(r.found, func(a, b *incident) int {
-		return cmp.Or(a.root.Time.Compare(b.root.Time), cmp.Compare(r.sourceName(a.root), r.sourceName(b.root)), a.root.Pos.Compare(b.root.Pos))
-	})
+	r.sortIncidents()
 	r.joinXids()
+}
+
+// sortIncidents puts them in order of time; those of one moment by the names of their sources, so that
+// the order in which inputs were given does not matter.
+func (r *run) sortIncidents() {
+	slices.SortStableFunc(r.found, func(a, b *incident) int {
+		return cmp.Or(a.root.Time.Compare(b.root.Time), cmp.Compare(r.sourceName(a.root), r.sourceName(b.root)),
+			cmp.Compare(a.root.Pos.Line, b.root.Pos.Line), cmp.Compare(a.root.Trial, b.root.Trial))
+	})
 }
 
 func (r *run) sourceName(e timeline.Event) string { return r.tl.Sources[e.Pos.Source].Name }

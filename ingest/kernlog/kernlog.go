@@ -4,13 +4,13 @@
 package kernlog
 
 import (
-	"bufio"
 	"io"
 	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
+	"postmortem/ingest/lines"
 	"postmortem/ingest/timeline"
 )
 
@@ -47,15 +47,15 @@ func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 	tl := &timeline.Timeline{Sources: []timeline.Source{{Kind: timeline.KernelLog}}}
 	acc := &tl.Sources[0]
 	bad := timeline.Problem{Pos: timeline.Pos{Source: src}, Msg: "line not understood"}
-	br := bufio.NewReaderSize(r, 64<<10)
+	lr := lines.NewReader(r)
 	last := time.Time{}
 	for n := 1; ; n++ {
-		line, err := readLine(br, acc)
-		if err != nil && line == "" {
+		line, _, err := lr.Next()
+		if err != nil {
 			if bad.Count > 0 {
 				tl.Problems = append(tl.Problems, bad)
 			}
-			acc.Events = len(tl.Events)
+			acc.Events, acc.Bytes = len(tl.Events), lr.Bytes
 			if err == io.EOF {
 				err = nil
 			}
@@ -70,7 +70,7 @@ func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 		if !ok {
 			acc.NotUnderstood++
 			if bad.Count++; bad.Count == 1 {
-				bad.Pos.Line, bad.Text = n, cutTo(line, 200)
+				bad.Pos.Line, bad.Text = n, lines.Cut(line, 200)
 			}
 			continue
 		}
@@ -91,33 +91,6 @@ func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 			tl.Events = append(tl.Events, e)
 		}
 	}
-}
-
-// readLine reads one line, of which it keeps 64 KiB.
-func readLine(br *bufio.Reader, acc *timeline.Source) (string, error) {
-	var b strings.Builder
-	for {
-		chunk, err := br.ReadSlice('\n')
-		acc.Bytes += int64(len(chunk))
-		if room := 64<<10 - b.Len(); room > 0 {
-			b.Write(chunk[:min(room, len(chunk))])
-		}
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		s := strings.ToValidUTF8(b.String(), "\uFFFD")
-		if s == "\n" {
-			return "\n", nil
-		}
-		return strings.TrimRight(s, "\r\n"), err
-	}
-}
-
-func cutTo(s string, n int) string {
-	if len(s) > n {
-		s = strings.ToValidUTF8(s[:n], "")
-	}
-	return s
 }
 
 type stamp struct {
@@ -158,7 +131,7 @@ func split(line string) (stamp, string, bool) {
 
 // parse makes an event of a kernel message that matters.
 func parse(msg string) (timeline.Event, bool) {
-	e := timeline.Event{GPU: -1, Text: cutTo(msg, 4<<10)}
+	e := timeline.Event{GPU: -1, Text: lines.Cut(msg, 4<<10)}
 	if m := xid.FindStringSubmatch(msg); m != nil {
 		e.Kind, e.Class, e.Key = timeline.Xid, "kernel/xid", m[1]
 		e.Number, _ = strconv.Atoi(m[2])

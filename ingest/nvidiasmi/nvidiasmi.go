@@ -6,13 +6,13 @@
 package nvidiasmi
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"time"
 
+	"postmortem/ingest/lines"
 	"postmortem/ingest/timeline"
 )
 
@@ -64,17 +64,17 @@ func header(line string) ([]column, bool) {
 
 // Sniff tells a dump from its head: NvidiaSMI, NvidiaApps, or "" for neither.
 func Sniff(head []byte) timeline.Kind {
-	lines := strings.Split(decode(head), "\n")
-	if len(lines) > 1 {
-		lines = lines[:len(lines)-1] // the last may be cut
+	ls := strings.Split(decode(head), "\n")
+	if len(ls) > 1 {
+		ls = ls[:len(ls)-1] // the last may be cut
 	}
-	for _, line := range lines {
+	for _, line := range ls {
 		line = strings.TrimRight(line, "\r")
 		if cols, ok := header(line); ok {
 			return kindOf(cols)
 		}
 		if _, err := parseTime(strings.TrimSpace(strings.Split(line, ",")[0])); err == nil && strings.Count(line, ",") >= 2 {
-			if cols, _ := infer(rows(lines)); cols != nil {
+			if cols, _ := infer(rows(ls)); cols != nil {
 				return kindOf(cols)
 			}
 			return ""
@@ -92,9 +92,14 @@ func kindOf(cols []column) timeline.Kind {
 	return timeline.NvidiaSMI
 }
 
+// isUTF16 knows the byte order marks.
+func isUTF16(b []byte) bool {
+	return len(b) >= 2 && (b[0] == 0xff && b[1] == 0xfe || b[0] == 0xfe && b[1] == 0xff)
+}
+
 // decode makes text of what Windows PowerShell's > writes (UTF-16 with a mark), and of plain bytes.
 func decode(b []byte) string {
-	if len(b) >= 2 && (b[0] == 0xff && b[1] == 0xfe || b[0] == 0xfe && b[1] == 0xff) {
+	if isUTF16(b) {
 		low, high := 0, 1
 		if b[0] == 0xfe {
 			low, high = 1, 0
@@ -108,6 +113,13 @@ func decode(b []byte) string {
 	return strings.ToValidUTF8(strings.TrimPrefix(string(b), "\ufeff"), "\uFFFD")
 }
 
+// sniffSize is how much of a dump is looked at before it is read; maxUTF16 how much of one in UTF-16 is
+// read at all, since it is decoded in memory.
+const (
+	sniffSize = 256 << 10
+	maxUTF16  = 1 << 30
+)
+
 // headLines is how many rows of a dump without header are looked at to tell its columns.
 const headLines = 200
 
@@ -116,50 +128,32 @@ const headLines = 200
 func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 	d := &dump{src: src, tl: &timeline.Timeline{}, gpus: map[gpuKey]int{}, tenants: map[tenantKey]int{}}
 	d.tl.Sources = []timeline.Source{{Kind: timeline.NvidiaSMI}}
-	br := bufio.NewReaderSize(r, 256<<10)
-	if b, err := br.Peek(2); err == nil && (b[0] == 0xff && b[1] == 0xfe || b[0] == 0xfe && b[1] == 0xff) {
-		all, err := io.ReadAll(io.LimitReader(br, 1<<30))
+	lr := lines.NewReader(r)
+	head, err := lr.Peek(sniffSize)
+	if err != nil {
+		return d.tl, err
+	}
+	if isUTF16(head) {
+		all, err := io.ReadAll(io.LimitReader(lr, maxUTF16))
 		if err != nil {
 			return d.tl, err
 		}
 		d.acc().Notes = append(d.acc().Notes, "UTF-16")
-		br = bufio.NewReader(strings.NewReader(decode(all)))
+		text := decode(all)
+		lr = lines.NewReader(strings.NewReader(text))
+		head = []byte(text[:min(len(text), sniffSize)])
 	}
-	if err := d.inferColumns(br); err != nil {
-		return d.tl, err
-	}
+	d.inferColumns(string(head))
 	for n := 1; ; n++ {
-		line, ended, err := readLine(br)
-		d.acc().Bytes += int64(len(line))
-		if ended {
-			d.acc().Bytes++
-		}
-		if line != "" || ended {
-			d.line(n, strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")), ended)
-		}
+		line, ended, err := lr.Next()
 		if err != nil {
-			d.finish()
+			d.finish(lr.Bytes)
 			if err == io.EOF {
 				err = nil
 			}
 			return d.tl, err
 		}
-	}
-}
-
-// readLine reads a line of at most 64 KiB; the rest of a longer one is dropped with it.
-func readLine(br *bufio.Reader) (line string, ended bool, err error) {
-	var b strings.Builder
-	for {
-		chunk, err := br.ReadSlice('\n')
-		if room := 64<<10 - b.Len(); room > 0 {
-			b.Write(chunk[:min(room, len(chunk))])
-		}
-		if err == bufio.ErrBufferFull {
-			continue
-		}
-		s, ended := strings.CutSuffix(b.String(), "\n")
-		return strings.ToValidUTF8(s, "\uFFFD"), ended, err
+		d.line(n, strings.TrimSpace(strings.TrimPrefix(line, "\ufeff")), ended)
 	}
 }
 
@@ -188,26 +182,21 @@ type dump struct {
 
 func (d *dump) acc() *timeline.Source { return &d.tl.Sources[0] }
 
-// inferColumns looks ahead when the dump has no header.
-func (d *dump) inferColumns(br *bufio.Reader) error {
-	head, err := br.Peek(br.Size())
-	if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
-		return err
-	}
-	lines := strings.SplitN(string(head), "\n", headLines+1)
-	for _, l := range lines {
+// inferColumns tells the columns when the dump has no header.
+func (d *dump) inferColumns(head string) {
+	ls := strings.SplitN(head, "\n", headLines+1)
+	for _, l := range ls {
 		if _, ok := header(strings.TrimSpace(l)); ok {
-			return nil
+			return
 		}
 	}
-	cols, how := infer(rows(lines))
+	cols, how := infer(rows(ls))
 	if cols == nil {
-		return nil
+		return
 	}
 	d.cols = cols
 	d.acc().Notes = append(d.acc().Notes, "no header; columns told by their content: "+how)
 	d.acc().Kind = kindOf(cols)
-	return nil
 }
 
 func (d *dump) problem(line int, msg, text string) {
@@ -219,9 +208,7 @@ func (d *dump) problem(line int, msg, text string) {
 		d.tl.Problems[i].Count++
 		return
 	}
-	if len(text) > 200 {
-		text = strings.ToValidUTF8(text[:200], "")
-	}
+	text = lines.Cut(text, 200)
 	d.bad[msg] = len(d.tl.Problems)
 	d.tl.Problems = append(d.tl.Problems, timeline.Problem{Pos: timeline.Pos{Source: d.src, Line: line}, Msg: msg, Text: text, Count: 1})
 }
@@ -387,7 +374,8 @@ func (d *dump) tenant(r reading) {
 	t.UsedBytes = append(t.UsedBytes, r.used)
 }
 
-func (d *dump) finish() {
+func (d *dump) finish(bytes int64) {
+	d.acc().Bytes = bytes
 	unnamed := 0
 	for k := range d.gpus {
 		if k.uuid == "" && d.named {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"postmortem/ingest/lines"
 	"postmortem/ingest/timeline"
 )
 
@@ -75,9 +76,7 @@ func (r *reader) problem(row, msg, text string) {
 		p.Count++
 		return
 	}
-	if len(text) > 200 {
-		text = text[:200]
-	}
+	text = lines.Cut(text, 200)
 	r.problems[msg] = &timeline.Problem{Pos: timeline.Pos{Source: r.src, Row: row}, Msg: msg, Text: text, Count: 1}
 }
 

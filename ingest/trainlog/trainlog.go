@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"postmortem/ingest/failure"
+	"postmortem/ingest/lines"
 	"postmortem/ingest/timeline"
 )
 
@@ -203,10 +204,7 @@ func (p *parser) failure(l *logLine, cl *failure.Class, form timeline.Form, text
 // firstLine cuts a message to its first line and to 4 KiB.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	if len(s) > 4<<10 {
-		s = strings.ToValidUTF8(s[:4<<10], "")
-	}
-	return s
+	return lines.Cut(s, 4<<10)
 }
 
 // begin makes sure that there is a process for what follows.

@@ -2,8 +2,8 @@ package trainlog
 
 import (
 	"regexp"
-	"strings"
 
+	"postmortem/ingest/lines"
 	"postmortem/ingest/timeline"
 )
 
@@ -19,10 +19,7 @@ var numberLike = regexp.MustCompile(`[0-9][0-9a-fA-F.x_]*`)
 
 // notUnderstood counts a line under its shape: its text with the numbers folded.
 func (p *parser) notUnderstood(s segment) {
-	text := s.text
-	if len(text) > 200 {
-		text = strings.ToValidUTF8(text[:200], "")
-	}
+	text := lines.Cut(s.text, 200)
 	shape := numberLike.ReplaceAllString(text, "#")
 	if pr := p.unread[shape]; pr != nil {
 		pr.Count++

@@ -298,3 +298,25 @@ func ExampleRun() {
 	// checkpoint/recompute-mismatch 3 trials, 3 incidents
 	// cudnn/error 1 trials, 1 incidents
 }
+
+// TestNumbersWithoutJSONForm: NaN and the infinities can stand in any number that a storage holds.
+func TestNumbersWithoutJSONForm(t *testing.T) {
+	float := &timeline.Distribution{Kind: timeline.Float, High: math.Inf(1)}
+	cat := &timeline.Distribution{Kind: timeline.Categorical, Choices: []timeline.Choice{{Type: timeline.ChoiceFloat, Text: "NaN", Num: math.NaN()}, {Type: timeline.ChoiceFloat, Text: "+Inf", Num: math.Inf(1)}}}
+	var trials []timeline.Trial
+	for i := range 20 {
+		tr := timeline.Trial{State: timeline.Complete, Values: []float64{math.Inf(-1)}, Params: []timeline.Param{{Name: "a", Internal: math.NaN(), Dist: float},
+			{Name: "b", Internal: math.Inf(1), Dist: float}, {Name: "c", Internal: float64(i % 3), Dist: cat}, {Name: "d", Internal: float64(i), Dist: float}}}
+		if i%2 == 0 {
+			tr.State = timeline.Fail
+		}
+		trials = append(trials, tr)
+	}
+	f := Run(storage(trials...), failure.Default())
+	if _, err := json.Marshal(f); err != nil {
+		t.Fatal(err)
+	}
+	if len(f.Rates) != 1 || len(f.Rates[0].Params) != 4 {
+		t.Errorf("rates: %+v", f.Rates)
+	}
+}

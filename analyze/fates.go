@@ -91,7 +91,7 @@ func (r *run) fates() {
 			}
 		}
 	}
-	longest := r.longestTrial()
+	longest, logged := r.longestTrial(), r.guardedByLog()
 	r.eachTrial(func(s *timeline.Study, t *timeline.Trial) {
 		f := &fate{in: hit[trialRef{s.Name, t.Number}]}
 		r.fateOf[t] = f
@@ -106,7 +106,7 @@ func (r *run) fates() {
 			switch {
 			case f.in != nil:
 				f.kind = lost
-			case guarded(t) || r.guardedByLog(s, t):
+			case guarded(t) || logged[trialRef{s.Name, t.Number}] && attrText(t.UserAttrs, "prune_reason") == "":
 				f.kind = isGuarded
 			default:
 				f.kind = byPruner
@@ -142,17 +142,15 @@ func guarded(t *timeline.Trial) bool {
 	return t.State == timeline.Pruned && isGuardText(attrText(t.UserAttrs, "prune_reason", "pruned_reason", "pruned_by"))
 }
 
-// guardedByLog looks for the same in what Optuna logged about the trial.
-func (r *run) guardedByLog(s *timeline.Study, t *timeline.Trial) bool {
-	if t.Link != timeline.Stated || attrText(t.UserAttrs, "prune_reason") != "" {
-		return false
-	}
+// guardedByLog lists the trials of which Optuna logged that a guard stopped them.
+func (r *run) guardedByLog() map[trialRef]bool {
+	out := map[trialRef]bool{}
 	for _, e := range r.tl.Events {
-		if e.Kind == timeline.TrialEnd && e.Trial == t.Number && e.Study == s.Name && e.Process == t.Process {
-			return isGuardText(e.Text)
+		if e.Kind == timeline.TrialEnd && e.State == timeline.Pruned && isGuardText(e.Text) {
+			out[trialRef{e.Study, e.Trial}] = true
 		}
 	}
-	return false
+	return out
 }
 
 // graceAfterHeartbeat is how long after its last heartbeat a trial counts as alive. Optuna's own grace

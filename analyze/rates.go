@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strconv"
 
@@ -111,8 +112,10 @@ func paramRate(name string, obs []observation) ParamRate {
 	numeric := true
 	for _, o := range obs {
 		for _, p := range o.trial.Params {
-			if p.Name == name {
-				v := p.Value()
+			if v := p.Value(); p.Name == name && v.Type != timeline.ChoiceInvalid {
+				if math.IsNaN(v.Num) || math.IsInf(v.Num, 0) { // has no place on an axis and no JSON form
+					v = timeline.Choice{Type: timeline.ChoiceString, Text: v.Text}
+				}
 				points = append(points, point{v, o.failed})
 				distinct[v] = true
 				numeric = numeric && (v.Type == timeline.ChoiceInt || v.Type == timeline.ChoiceFloat)

@@ -104,15 +104,18 @@ var timeSteps = []time.Duration{time.Second, 2 * time.Second, 5 * time.Second, 1
 
 // Ticks implements plot.Ticker.
 func (t timeTicks) Ticks(lo, hi float64) []plot.Tick {
-	span := time.Duration((hi - lo) * float64(time.Second))
+	span := hi - lo // in seconds, since a Duration holds 292 years only
 	step := timeSteps[len(timeSteps)-1]
 	for _, s := range timeSteps {
-		if span/s <= 8 {
+		if span/s.Seconds() <= 8 {
 			step = s
 			break
 		}
 	}
-	for span/step > 12 {
+	if span/step.Seconds() > 100 {
+		return nil // some clock is off by years; no tick would mean anything
+	}
+	for span/step.Seconds() > 12 {
 		step *= 2
 	}
 	layout := "15:04"
@@ -121,7 +124,7 @@ func (t timeTicks) Ticks(lo, hi float64) []plot.Tick {
 		layout = "15:04:05"
 	case step >= 24*time.Hour:
 		layout = "2 Jan"
-	case span > 24*time.Hour:
+	case span > 24*3600:
 		layout = "2 Jan 15:04"
 	}
 	var out []plot.Tick

@@ -55,5 +55,5 @@ func quantity(num, unit string) (float64, bool) {
 	case "T":
 		v *= 1 << 40
 	}
-	return v, true
+	return v, v < 1e18 // more than any machine has is no figure
 }

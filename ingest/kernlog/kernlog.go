@@ -102,8 +102,8 @@ type stamp struct {
 // split takes the stamp off a kernel line.
 func split(line string) (stamp, string, bool) {
 	if m := relative.FindStringSubmatch(line); m != nil {
-		sec, _ := strconv.ParseFloat(m[1]+"."+m[2], 64)
-		return stamp{boot: sec}, m[3], true
+		sec, err := strconv.ParseFloat(m[1]+"."+m[2], 64)
+		return stamp{boot: sec}, m[3], err == nil
 	}
 	if m := ctime.FindStringSubmatch(line); m != nil {
 		t, err := time.ParseInLocation("Mon Jan _2 15:04:05 2006", m[1], timeline.Naive)

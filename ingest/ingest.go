@@ -115,31 +115,27 @@ func Read(ctx context.Context, req Request) (*timeline.Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(jobs) == 0 {
-		return nil, ErrNothing
-	}
-	parts := make([]*timeline.Timeline, len(jobs))
-	errs := make([]error, len(jobs))
-	var wg sync.WaitGroup
-	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	parts, errs := readJobs(ctx, jobs, req.Catalogue)
+	var own []job
 	for i, j := range jobs {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			parts[i], errs[i] = j.format.Read(ctx, j.in, i, req.Catalogue)
-			if errs[i] != nil {
-				errs[i] = &InputError{j.in.Name, plain(errs[i])}
-			}
-		})
+		if j.found && errors.Is(errs[i], optuna.ErrForeign) { // somebody else's database in the folder
+			skipped = append(skipped, timeline.Skipped{Name: j.in.Name, Why: timeline.SkipNotAnInput})
+		} else {
+			own = append(own, j)
+		}
 	}
-	wg.Wait()
+	if len(own) < len(jobs) { // places refer to sources by index: read again without it
+		jobs = own
+		parts, errs = readJobs(ctx, jobs, req.Catalogue)
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
 	for i, p := range parts {
+		if errs[i] != nil {
+			errs[i] = &InputError{jobs[i].in.Name, plain(errs[i])}
+			continue
+		}
 		s := &p.Sources[0]
 		s.Name = jobs[i].in.Name
 		if s.Understood == 0 && s.Kind != timeline.OptunaSQLite {
@@ -149,6 +145,9 @@ func Read(ctx context.Context, req Request) (*timeline.Timeline, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
+	if len(jobs) == 0 {
+		return nil, ErrNothing
+	}
 	if err := chooseStudies(parts, req.Studies); err != nil {
 		return nil, err
 	}
@@ -157,6 +156,23 @@ func Read(ctx context.Context, req Request) (*timeline.Timeline, error) {
 	join(tl)
 	tl.Sort()
 	return tl, nil
+}
+
+// readJobs reads all inputs, as many at a time as there are processors.
+func readJobs(ctx context.Context, jobs []job, cat *failure.Catalogue) ([]*timeline.Timeline, []error) {
+	parts := make([]*timeline.Timeline, len(jobs))
+	errs := make([]error, len(jobs))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i, j := range jobs {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			parts[i], errs[i] = j.format.Read(ctx, j.in, i, cat)
+		})
+	}
+	wg.Wait()
+	return parts, errs
 }
 
 // plain takes the path out of the operating system's errors: the name is added once, by the caller.

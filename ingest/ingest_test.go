@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -177,6 +178,66 @@ func TestErrors(t *testing.T) {
 	}
 	if _, err := readAll(t, Request{Paths: []string{t.TempDir()}}); !errors.Is(err, ErrNothing) {
 		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+// TestForeignDatabase: an SQLite database that is not Optuna's is skipped in a folder and refused by name.
+func TestForeignDatabase(t *testing.T) {
+	dir := t.TempDir()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "a-tracker.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("CREATE TABLE runs(x)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readAll(t, Request{Paths: []string{dir}}); !errors.Is(err, ErrNothing) {
+		t.Errorf("alone: %v", err)
+	}
+	b, err := os.ReadFile(nightly + "/worker0.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "w.log"), b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tl, err := readAll(t, Request{Paths: []string{dir}})
+	if err != nil || len(tl.Sources) != 1 || len(tl.Skipped) != 1 {
+		t.Fatalf("in a folder: %+v, %v", tl, err)
+	}
+	for _, e := range tl.Events {
+		if e.Pos.Source != 0 {
+			t.Fatalf("event of source %d", e.Pos.Source)
+		}
+	}
+	if _, err := readAll(t, Request{Databases: []string{filepath.Join(dir, "a-tracker.db")}}); err == nil || !strings.Contains(err.Error(), "no Optuna studies") {
+		t.Errorf("by name: %v", err)
+	}
+}
+
+// TestAnotherRunsLog: a log whose trials bear the same numbers but ran on another day says nothing about
+// this storage's trials.
+func TestAnotherRunsLog(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "old.log")
+	text := "[I 2020-01-01 10:00:00,000] Using an existing study with name 'criteria' instead of creating a new one.\n" +
+		"[I 2020-01-01 10:00:01,000] Trial 19 pruned. CUDA error: device-side assert triggered\n"
+	if err := os.WriteFile(log, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tl, err := readAll(t, Request{Databases: []string{nightly + "/optuna.db"}, Logs: []string{log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range tl.Events {
+		if e.Trial == 19 && e.Study != "" {
+			t.Errorf("taken for this run's: %+v", e)
+		}
+	}
+	if notes := strings.Join(tl.Sources[1].Notes, ""); !strings.Contains(notes, "another run") {
+		t.Errorf("notes: %q", notes)
 	}
 }
 

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -221,6 +222,13 @@ func (j *joiner) eventsToTrials() {
 	for _, ts := range byProcess {
 		slices.SortFunc(ts, func(a, b *timeline.Trial) int { return a.Start.Compare(b.Start) })
 	}
+	foreign := map[int]int{} // by source
+	defer func() {
+		for src, n := range foreign {
+			s := &j.tl.Sources[src]
+			s.Notes = append(s.Notes, fmt.Sprintf("%d events name a trial at a time when, by the storage, it did not run: they are taken for another run's (or the clocks differ: see --tz)", n))
+		}
+	}()
 	for i := range j.tl.Events {
 		e := &j.tl.Events[i]
 		if e.Stream >= 0 {
@@ -228,6 +236,10 @@ func (j *joiner) eventsToTrials() {
 		}
 		if e.Trial != timeline.NoTrial {
 			e.Link = timeline.Stated
+			if t := j.trials[trialKey{e.Study, e.Trial}]; t != nil && !e.Time.IsZero() && !t.Start.IsZero() && !within(t, e.Time) {
+				e.Study, e.Link = "", timeline.Unlinked // a trial of that number, but of another run
+				foreign[e.Pos.Source]++
+			}
 			continue
 		}
 		if e.Kind != timeline.Failure || e.Process < 0 || e.Time.IsZero() {

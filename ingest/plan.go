@@ -17,6 +17,7 @@ import (
 type job struct {
 	in     Input
 	format Format
+	found  bool // in a folder, not named by the user
 }
 
 // headSize is how much of a file is looked at to tell its format.
@@ -29,6 +30,7 @@ func formatOf(kind timeline.Kind) Format {
 // plan lists what is to be read, in the order given, each file once.
 func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 	seen := map[string]bool{}
+	found := false
 	add := func(in Input, f Format) {
 		if abs, err := filepath.Abs(in.Path); err == nil && in.Path != "" {
 			if seen[abs] {
@@ -36,7 +38,7 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 			}
 			seen[abs] = true
 		}
-		jobs = append(jobs, job{in, f})
+		jobs = append(jobs, job{in, f, found})
 	}
 	var errs []error
 	for _, path := range req.Paths {
@@ -49,7 +51,9 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 		case err != nil:
 			errs = append(errs, &InputError{path, plain(err)})
 		case info.IsDir():
+			found = true
 			skips, err := folder(path, add)
+			found = false
 			skipped = append(skipped, skips...)
 			errs = append(errs, err)
 		default:

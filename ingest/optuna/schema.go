@@ -2,13 +2,16 @@ package optuna
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 )
 
 // newestRevision is the newest Alembic revision that this reader was written against (Optuna 3.2 to 5.0rc1).
 const newestRevision = "v3.2.0.a"
+
+// ErrForeign is returned for a SQLite database that is not Optuna's.
+var ErrForeign = errors.New("this SQLite database holds no Optuna studies (it lacks the tables studies and trials)")
 
 // A schema is the columns of each table, in lower case.
 type schema map[string][]string
@@ -57,7 +60,7 @@ func readSchema(ctx context.Context, db *database) (schema, error) {
 		s[table] = cols
 	}
 	if !s.has("studies", "study_id", "study_name") || !s.has("trials", "trial_id", "study_id", "state") {
-		return nil, fmt.Errorf("this SQLite database holds no Optuna studies (it lacks the tables studies and trials)")
+		return nil, ErrForeign
 	}
 	return s, nil
 }

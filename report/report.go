@@ -37,6 +37,7 @@ type Document struct {
 	*analyze.Findings
 	Catalogue *failure.Catalogue
 	Version   string // of the program
+	Color     bool   // whether the text form may use colour
 }
 
 // Renderers are the formats. A new one is a line here.
@@ -141,7 +142,7 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 // stubs stand in for functions that only other formats call: the formats share their files.
 func stubs(have map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "terminal"} {
+	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "terminal", "strong"} {
 		if have[name] == nil {
 			out[name] = func(...any) string { return "" }
 		}
@@ -199,13 +200,22 @@ func plainTemplates(d Document) (*texttemplate.Template, error) {
 	fs := texttemplate.FuncMap(funcs(d))
 	fs["terminal"] = func(v any) string { return plainText(show(v)) }
 	fs["table"] = table
+	fs["strong"] = func(on bool) string {
+		switch {
+		case !d.Color:
+			return ""
+		case on:
+			return "\x1b[1m"
+		}
+		return "\x1b[0m"
+	}
 	fs["render"] = func(name string, data any) (string, error) {
 		var b strings.Builder
 		err := t.ExecuteTemplate(&b, name, data)
 		return b.String(), err
 	}
 	var err error
-	t, err = parseText(fs, "terminal", "table")
+	t, err = parseText(fs, "terminal", "table", "strong")
 	return t, err
 }
 

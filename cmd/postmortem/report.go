@@ -25,6 +25,7 @@ type reportFlags struct {
 	strict  bool
 	quiet   bool
 	force   bool
+	color   string
 }
 
 func reportCommand() *cobra.Command {
@@ -51,6 +52,7 @@ the format from the name (.html, .md, .json, .txt); -o DIR writes each --format 
 	fs.StringArrayVar(&f.formats, "format", nil, "html, markdown, json or text; may be repeated when -o is a folder")
 	fs.BoolVar(&f.strict, "strict", false, "exit with 4 when part of the input was not understood")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error but errors")
+	fs.StringVar(&f.color, "color", "auto", "auto, always or never: colour in the text form; auto is on a terminal unless NO_COLOR is set")
 	fs.BoolVar(&f.force, "force", false, "overwrite a file that is no report of ours, or a symbolic link")
 	return cmd
 }
@@ -67,12 +69,16 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	color, err := f.useColor(cmd)
+	if err != nil {
+		return err
+	}
 	tl, err := ingest.Read(cmd.Context(), req)
 	if err != nil {
 		return err
 	}
 	findings := analyze.Run(tl, req.Catalogue)
-	doc := report.Document{Findings: findings, Catalogue: req.Catalogue, Version: version()}
+	doc := report.Document{Findings: findings, Catalogue: req.Catalogue, Version: version(), Color: color}
 	for _, t := range targets {
 		if err := t.write(cmd, doc, f.force); err != nil {
 			return err
@@ -82,6 +88,23 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return f.account(findings)
+}
+
+func onTerminal(cmd *cobra.Command) bool {
+	w, ok := cmd.OutOrStdout().(*os.File)
+	return ok && term.IsTerminal(int(w.Fd()))
+}
+
+func (f *reportFlags) useColor(cmd *cobra.Command) (bool, error) {
+	switch f.color {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		return f.out == "" && os.Getenv("NO_COLOR") == "" && onTerminal(cmd), nil
+	}
+	return false, fmt.Errorf("--color %q: there are auto, always, never", f.color)
 }
 
 // account ends a --strict run with its status when something was left over.
@@ -153,7 +176,7 @@ func (f *reportFlags) targets(cmd *cobra.Command) ([]target, error) {
 		return nil, fmt.Errorf("-o %s: the name does not tell the format; add --format", f.out)
 	}
 	name := "markdown"
-	if w, ok := cmd.OutOrStdout().(*os.File); ok && term.IsTerminal(int(w.Fd())) {
+	if onTerminal(cmd) {
 		name = "text"
 	}
 	r, err := rendererNamed(name)

@@ -49,7 +49,7 @@ func rateRows(r analyze.Rates) []rateRow {
 		}
 		rows = append(rows, rateRow{label: clip(plainText(p.Param), 34), head: true})
 		for _, v := range p.Values {
-			rows = append(rows, rateRow{label: fmt.Sprintf("%s  %d/%d", clip(plainText(v.Label()), 28), v.Failed, v.N), v: v})
+			rows = append(rows, rateRow{label: fmt.Sprintf("%s\u2003%d/%d", clip(plainText(v.Label()), 28), v.Failed, v.N), v: v})
 		}
 	}
 	return rows

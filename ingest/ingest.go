@@ -89,6 +89,7 @@ type Request struct {
 	KernelLogs []string  // globs of kernel logs
 	Studies    []string  // only these; empty for all
 	Stdin      io.Reader // for "-"
+	AllowEmpty bool      // whether storages without any trial are in order
 
 	Zone      *time.Location // of naive times, when the user gave one
 	Catalogue *failure.Catalogue
@@ -152,10 +153,34 @@ func Read(ctx context.Context, req Request) (*timeline.Timeline, error) {
 		return nil, err
 	}
 	tl := merge(parts, req.Zone)
+	if !req.AllowEmpty {
+		if err := refuseEmpty(tl); err != nil {
+			return nil, err
+		}
+	}
 	tl.Skipped = skipped
 	join(tl)
 	tl.Sort()
 	return tl, nil
+}
+
+// refuseEmpty makes an error of a storage without a single trial when there is nothing else: an empty
+// result must not pass for a good one.
+func refuseEmpty(tl *timeline.Timeline) error {
+	for _, s := range tl.Sources {
+		if s.Kind != timeline.OptunaSQLite {
+			return nil
+		}
+	}
+	for _, s := range tl.Studies {
+		if len(s.Trials) > 0 {
+			return nil
+		}
+	}
+	if len(tl.Studies) == 1 {
+		return &InputError{fmt.Sprintf("study %q", tl.Studies[0].Name), errors.New("has no trials")}
+	}
+	return &InputError{tl.Sources[0].Name, errors.New("the storage has no trials")}
 }
 
 // readJobs reads all inputs, as many at a time as there are processors.

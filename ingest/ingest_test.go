@@ -69,6 +69,22 @@ func TestNamesDoNotMatter(t *testing.T) {
 	}
 }
 
+// TestAwkwardPath opens a database whose name means something in an SQLite address.
+func TestAwkwardPath(t *testing.T) {
+	b, err := os.ReadFile(nightly + "/optuna.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a b?mode=rw#c%41é.db")
+	if err := os.WriteFile(path, b, 0o444); err != nil {
+		t.Skip(err)
+	}
+	tl, err := readAll(t, Request{Databases: []string{path}})
+	if err != nil || len(tl.Studies[0].Trials) != 179 {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestEveryTrialIsLinked(t *testing.T) {
 	tl, err := readAll(t, Request{Paths: []string{nightly}})
 	if err != nil {

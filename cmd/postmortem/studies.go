@@ -1,11 +1,11 @@
 package main
 
 import (
+	"errors"
+
 	"postmortem/analyze"
 	"postmortem/ingest"
 	"postmortem/report"
-
-	"errors"
 
 	"github.com/spf13/cobra"
 )
@@ -25,6 +25,7 @@ func studiesCommand() *cobra.Command {
 			if len(args)+len(req.Databases) == 0 {
 				return errors.New("give a storage with --db")
 			}
+			req.AllowEmpty = true
 			tl, err := ingest.Read(cmd.Context(), req)
 			if err != nil {
 				return err

@@ -18,6 +18,7 @@ type Study struct {
 	LostByClass map[string]int `json:"lost_by_class"`
 	Best        *Best          `json:"best"` // null with several objectives or nothing completed
 	Seconds     Seconds        `json:"seconds"`
+	Links       Links          `json:"links"`
 	First       string         `json:"first,omitempty"`
 	Last        string         `json:"last,omitempty"`
 }
@@ -57,6 +58,13 @@ type Seconds struct {
 	Lost    float64  `json:"lost"`
 	Guarded float64  `json:"guarded"`
 	Idle    *float64 `json:"idle"` // workers' time without a trial; null when no worker is known
+}
+
+// Links counts how trials were matched with the logs.
+type Links struct {
+	Stated   int `json:"stated"`   // the log names the trial, or the trial its process
+	Inferred int `json:"inferred"` // from times alone
+	None     int `json:"none"`     // no log is known to be the trial's
 }
 
 // A fateKind is what became of a trial.
@@ -217,6 +225,7 @@ func (r *run) studyFates() []Study {
 			f := r.fateOf[t]
 			x.Trials.count(t.State)
 			x.Fates.count(f.kind)
+			x.Links.count(t.Link)
 			d := seconds(took(t))
 			x.Seconds.All += d
 			switch f.kind {
@@ -258,6 +267,17 @@ func (s *States) count(st timeline.State) {
 		s.Waiting++
 	default:
 		s.Other++
+	}
+}
+
+func (l *Links) count(k timeline.Link) {
+	switch k {
+	case timeline.Stated:
+		l.Stated++
+	case timeline.Inferred:
+		l.Inferred++
+	default:
+		l.None++
 	}
 }
 

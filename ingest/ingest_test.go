@@ -257,6 +257,39 @@ func TestAnotherRunsLog(t *testing.T) {
 	}
 }
 
+// TestInferredLink: a log that names no trial is joined by time where only one trial can be its, and the
+// join says so.
+func TestInferredLink(t *testing.T) {
+	at := func(min int) time.Time { return time.Date(2026, 1, 1, 0, min, 0, 0, time.UTC) }
+	trial := func(n, from, to int) timeline.Trial {
+		return timeline.Trial{Number: n, Start: at(from), End: at(to), Stream: -1, Process: -1}
+	}
+	for _, tt := range []struct {
+		name   string
+		trials []timeline.Trial
+		want   []timeline.Link
+		event  int // the trial that the error at minute 5 is given to
+	}{
+		{"one after the other", []timeline.Trial{trial(0, 1, 3), trial(1, 4, 6), trial(2, 11, 12)}, []timeline.Link{timeline.Inferred, timeline.Inferred, timeline.Unlinked}, 1},
+		{"two at a time", []timeline.Trial{trial(0, 1, 3), trial(1, 4, 6), trial(2, 5, 7)}, []timeline.Link{timeline.Inferred, timeline.Unlinked, timeline.Unlinked}, timeline.NoTrial},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tl := &timeline.Timeline{Sources: []timeline.Source{{}}, Studies: []timeline.Study{{Name: "s", Trials: tt.trials}}, Streams: []timeline.Stream{{Name: "w"}},
+				Processes: []timeline.Process{{Start: at(0), End: at(10)}},
+				Events:    []timeline.Event{{Kind: timeline.Failure, Time: at(5), Trial: timeline.NoTrial}}}
+			join(tl)
+			for i, want := range tt.want {
+				if got := tl.Studies[0].Trials[i].Link; got != want {
+					t.Errorf("trial %d: link %q, want %q", i, got, want)
+				}
+			}
+			if e := tl.Events[0]; e.Trial != tt.event {
+				t.Errorf("the error is trial %d's, want %d", e.Trial, tt.event)
+			}
+		})
+	}
+}
+
 func ExampleRead() {
 	tl, err := Read(context.Background(), Request{Paths: []string{nightly}, Catalogue: failure.Default()})
 	if err != nil {

@@ -184,10 +184,18 @@ func alive(p timeline.Process, at time.Time) bool {
 	return !p.Start.IsZero() && !at.Before(p.Start) && (p.End.IsZero() || !at.After(p.End))
 }
 
-// linkByTime gives a trial to the only process that was alive when it began and ended.
+// linkByTime gives a trial to the only process that was alive when it began and ended, unless another
+// trial of that process, or one that could as well be its, ran at the same time: then nobody can tell.
 func (j *joiner) linkByTime() {
+	candidates := make([][]*timeline.Trial, len(j.tl.Processes))
 	j.eachTrial(func(t *timeline.Trial) {
-		if t.Link != timeline.Unlinked || t.Start.IsZero() {
+		if t.Start.IsZero() {
+			return
+		}
+		if t.Link != timeline.Unlinked {
+			if t.Process >= 0 {
+				candidates[t.Process] = append(candidates[t.Process], t)
+			}
 			return
 		}
 		found := -1
@@ -200,14 +208,31 @@ func (j *joiner) linkByTime() {
 			}
 			found = i
 		}
-		if found < 0 {
-			return
-		}
-		t.Process, t.Stream, t.Link = found, j.tl.Processes[found].Stream, timeline.Inferred
-		if t.Worker == "" {
-			t.Worker = j.tl.Streams[t.Stream].Name
+		if found >= 0 {
+			candidates[found] = append(candidates[found], t)
 		}
 	})
+	for p, ts := range candidates {
+		slices.SortStableFunc(ts, func(a, b *timeline.Trial) int { return a.Start.Compare(b.Start) })
+		var busy time.Time // until when an earlier one ran
+		for i, t := range ts {
+			end := t.End
+			if end.IsZero() {
+				end = j.tl.Processes[p].End.Add(time.Second)
+			}
+			alone := !t.Start.Before(busy) && (i+1 == len(ts) || !ts[i+1].Start.Before(end))
+			if end.After(busy) {
+				busy = end
+			}
+			if t.Link != timeline.Unlinked || !alone {
+				continue
+			}
+			t.Process, t.Stream, t.Link = p, j.tl.Processes[p].Stream, timeline.Inferred
+			if t.Worker == "" {
+				t.Worker = j.tl.Streams[t.Stream].Name
+			}
+		}
+	}
 }
 
 // eventsToTrials gives events their study and, where the log names no trial, the trial of their

@@ -114,7 +114,7 @@ func (r *run) fates() {
 			switch {
 			case f.in != nil:
 				f.kind = lost
-			case guarded(t) || logged[trialRef{s.Name, t.Number}] && attrText(t.UserAttrs, "prune_reason") == "":
+			case guarded(t) || logged[trialRef{s.Name, t.Number}] && timeline.AttrText(t.UserAttrs, "prune_reason") == "":
 				f.kind = isGuarded
 			default:
 				f.kind = byPruner
@@ -147,7 +147,7 @@ func isGuardText(s string) bool {
 
 // guarded says whether a pruned trial recorded that a guard stopped it before it ran.
 func guarded(t *timeline.Trial) bool {
-	return t.State == timeline.Pruned && isGuardText(attrText(t.UserAttrs, "prune_reason", "pruned_reason", "pruned_by"))
+	return t.State == timeline.Pruned && isGuardText(timeline.AttrText(t.UserAttrs, "prune_reason", "pruned_reason", "pruned_by"))
 }
 
 // guardedByLog lists the trials of which Optuna logged that a guard stopped them.
@@ -197,17 +197,6 @@ func took(t *timeline.Trial) time.Duration {
 		return 0
 	}
 	return t.End.Sub(t.Start)
-}
-
-// attrText returns the first of the named attributes that there is, as plain text: strings without
-// their quotes, with escapes undone.
-func attrText(attrs []timeline.Attr, keys ...string) string {
-	for _, k := range keys {
-		if v, ok := timeline.FindAttr(attrs, k); ok {
-			return timeline.PlainText(v)
-		}
-	}
-	return ""
 }
 
 // studyFates sums up each study.

@@ -29,6 +29,7 @@ type Incident struct {
 	Trials      []int              `json:"trials"` // all trials lost to it, echoes' included
 	Text        string             `json:"text"`
 	Facts       map[string]float64 `json:"facts"`
+	Chain       []Cause            `json:"chain,omitempty"` // of a Python traceback, earliest first
 	Echoes      []Echo             `json:"echoes"`
 	Related     []string           `json:"related"`
 	Xids        []int              `json:"xids"`
@@ -59,6 +60,13 @@ type Echo struct {
 	Row    string `json:"row,omitempty"`
 	Class  string `json:"class"`
 	Trial  *int   `json:"trial,omitempty"`
+}
+
+// A Cause is one exception of a traceback's chain.
+type Cause struct {
+	Line  int    `json:"line"`
+	Class string `json:"class"`
+	Text  string `json:"text"`
 }
 
 // An incident is an Incident while it grows.
@@ -250,15 +258,15 @@ func (r *run) attributeError(s *timeline.Study, t *timeline.Trial) (timeline.Eve
 	text := ""
 	for _, key := range errorAttributes {
 		if text == "" {
-			text = attrText(t.UserAttrs, key)
+			text = timeline.AttrText(t.UserAttrs, key)
 		}
 		if text == "" {
-			text = attrText(t.SystemAttrs, key)
+			text = timeline.AttrText(t.SystemAttrs, key)
 		}
 	}
-	typ := attrText(t.UserAttrs, "cuda_error_type", "error_type", "exception_type")
-	cuda := attrText(t.UserAttrs, "cuda_error") == "true"
-	if reason := attrText(t.UserAttrs, "prune_reason"); text == "" && typ == "" && isCrashText(reason) {
+	typ := timeline.AttrText(t.UserAttrs, "cuda_error_type", "error_type", "exception_type")
+	cuda := timeline.AttrText(t.UserAttrs, "cuda_error") == "true"
+	if reason := timeline.AttrText(t.UserAttrs, "prune_reason"); text == "" && typ == "" && isCrashText(reason) {
 		text, cuda = reason, cuda || strings.Contains(strings.ToLower(reason), "cuda")
 	}
 	if text == "" && typ == "" && !cuda || inherited(s, t, text) {
@@ -293,12 +301,12 @@ func isCrashText(s string) bool {
 
 // inherited says whether a retried trial's error text is its ancestor's.
 func inherited(s *timeline.Study, t *timeline.Trial, text string) bool {
-	n, err := strconv.Atoi(attrText(t.SystemAttrs, "failed_trial"))
+	n, err := strconv.Atoi(timeline.AttrText(t.SystemAttrs, "failed_trial"))
 	if err != nil || t.State == timeline.Fail {
 		return false
 	}
 	i := slices.IndexFunc(s.Trials, func(o timeline.Trial) bool { return o.Number == n })
-	return i >= 0 && text != "" && attrText(s.Trials[i].UserAttrs, "cuda_error_msg") == text
+	return i >= 0 && text != "" && timeline.AttrText(s.Trials[i].UserAttrs, "cuda_error_msg") == text
 }
 
 // listIncidents writes the incidents out, in order of time.
@@ -322,6 +330,9 @@ func (r *run) listIncidents() []Incident {
 		}
 		for _, f := range e.Facts {
 			x.Facts[f.Name] = f.Value
+		}
+		for _, c := range e.Chain {
+			x.Chain = append(x.Chain, Cause{c.Line, c.Class, c.Text})
 		}
 		for _, ref := range in.trials {
 			if in.outcome == Lost {

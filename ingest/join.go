@@ -149,17 +149,17 @@ func (j *joiner) eachTrial(f func(*timeline.Trial)) {
 // linkByAttributes uses what the trial itself recorded: its pid, its worker, its host.
 func (j *joiner) linkByAttributes() {
 	j.eachTrial(func(t *timeline.Trial) {
-		worker := attrText(t.UserAttrs, "worker", "worker_id")
+		worker := timeline.AttrText(t.UserAttrs, "worker", "worker_id")
 		if t.Worker == "" {
 			t.Worker = worker
 			if t.Worker == "" {
-				t.Worker = attrText(t.UserAttrs, "hostname", "host")
+				t.Worker = timeline.AttrText(t.UserAttrs, "hostname", "host")
 			}
 		}
 		if t.Link != timeline.Unlinked || t.Start.IsZero() {
 			return
 		}
-		pid, _ := strconv.Atoi(attrText(t.UserAttrs, "pid"))
+		pid, _ := strconv.Atoi(timeline.AttrText(t.UserAttrs, "pid"))
 		for i, p := range j.tl.Processes {
 			st := j.tl.Streams[p.Stream]
 			if (pid != 0 && p.PID == pid || worker != "" && st.Stated && st.Name == worker) && alive(p, t.Start) {
@@ -168,16 +168,6 @@ func (j *joiner) linkByAttributes() {
 			}
 		}
 	})
-}
-
-// attrText returns the first of the named attributes as plain text.
-func attrText(attrs []timeline.Attr, keys ...string) string {
-	for _, k := range keys {
-		if v, ok := timeline.FindAttr(attrs, k); ok {
-			return timeline.PlainText(v)
-		}
-	}
-	return ""
 }
 
 func alive(p timeline.Process, at time.Time) bool {

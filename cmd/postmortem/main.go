@@ -19,7 +19,6 @@ import (
 // The exit statuses, as scripts know them.
 const (
 	exitOK          = 0
-	exitGate        = 1 // a gate failed; kept for --fail-on
 	exitUsage       = 2
 	exitInput       = 3
 	exitSkipped     = 4 // with --strict, part of the input was not understood

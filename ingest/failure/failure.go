@@ -33,9 +33,6 @@ type Class struct {
 	Context bool `toml:"context"`
 	// Wrapper says that the class only wraps another one and is never a root beside it.
 	Wrapper bool `toml:"wrapper"`
-	// Witness is a literal that marks the line which names the true place of an asynchronous
-	// error, such as a kernel's own Assertion line.
-	Witness string `toml:"witness"`
 
 	Text       []string  `toml:"text"`       // literals, any of which names the class
 	Pattern    []string  `toml:"pattern"`    // RE2 patterns, tried after all literals of the class

@@ -160,6 +160,16 @@ func FindAttr(attrs []Attr, key string) (string, bool) {
 	return "", false
 }
 
+// AttrText returns the first of the named attributes that there is, as PlainText has it; "" for none.
+func AttrText(attrs []Attr, keys ...string) string {
+	for _, k := range keys {
+		if v, ok := FindAttr(attrs, k); ok {
+			return PlainText(v)
+		}
+	}
+	return ""
+}
+
 // PlainText returns an attribute's JSON as a person would read it: a string without its quotes and
 // escapes, anything else as it stands.
 func PlainText(doc string) string {

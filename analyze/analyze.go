@@ -73,7 +73,8 @@ type run struct {
 	fateOf  map[*timeline.Trial]*fate
 	kernel  Kernel
 	workers map[trialRef]string // of trials whose worker is known
-	last    time.Time           // the last sign of life in any input: what "now" means after the fact
+	from    time.Time           // the first sign of life of a trial or in a log
+	last    time.Time           // the last one: what "now" means after the fact
 }
 
 func (r *run) eachTrial(f func(s *timeline.Study, t *timeline.Trial)) {

@@ -129,7 +129,7 @@ func (r *run) fates() {
 		}
 		if f.kind == lost && f.in == nil {
 			f.in = &incident{outcome: Lost, root: timeline.Event{Kind: timeline.Failure, Class: failure.Unknown, Form: timeline.FormAttribute,
-				Pos: t.Pos, Stream: t.Stream, Process: t.Process, Study: s.Name, Trial: t.Number, Time: t.End, Quality: timeline.TimeStated, GPU: -1}}
+				Pos: t.Pos, Stream: t.Stream, Process: t.Process, Study: s.Name, Trial: t.Number, Time: t.End, Quality: timeline.TimeStated}}
 			f.in.see(f.in.root)
 			r.found = append(r.found, f.in)
 		}

@@ -36,8 +36,6 @@ type Incident struct {
 
 	// In the moments before it; memory is given back within half a second after.
 	Peaks
-
-	At time.Time `json:"-"`
 }
 
 // beforeIncident is how far back the memory before an incident is looked up: nvidia-smi's own loops
@@ -80,6 +78,7 @@ type incident struct {
 
 // incidents groups the error events of each process, then those that only the storage holds.
 func (r *run) incidents() {
+	r.from, r.last = r.span()
 	byProcess := make([][]timeline.Event, len(r.tl.Processes))
 	for _, e := range r.tl.Events {
 		if e.Process >= 0 {
@@ -281,7 +280,7 @@ func (r *run) attributeError(s *timeline.Study, t *timeline.Trial) (timeline.Eve
 		class = "cuda/unknown-error"
 	}
 	e := timeline.Event{Kind: timeline.Failure, Form: timeline.FormAttribute, Class: class, Pos: t.Pos, Stream: t.Stream, Process: t.Process,
-		Study: s.Name, Trial: t.Number, Link: timeline.Stated, GPU: -1, Time: t.End, Quality: timeline.TimeStated}
+		Study: s.Name, Trial: t.Number, Link: timeline.Stated, Time: t.End, Quality: timeline.TimeStated}
 	if t.End.IsZero() {
 		e.Quality = timeline.TimeUnknown
 	}
@@ -291,7 +290,7 @@ func (r *run) attributeError(s *timeline.Study, t *timeline.Trial) (timeline.Eve
 }
 
 // crashWords mark a pruning reason that is a crash's.
-var crashWords = []string{"error", "oom", "out of memory", "exception", "crash", "nan"}
+var crashWords = []string{"error", "oom", "exception", "crash", "nan"}
 
 func isCrashText(s string) bool {
 	s = strings.ToLower(s)
@@ -315,7 +314,7 @@ func (r *run) listIncidents() []Incident {
 	for i, in := range r.found {
 		e := in.root
 		x := Incident{ID: "i" + strconv.Itoa(i+1), Class: e.Class, Outcome: in.outcome, Source: r.sourceName(e), Line: e.Pos.Line, Row: e.Pos.Row,
-			Time: stamp(e.Time), At: e.Time, TimeQuality: string(e.Quality), Text: e.Text, Study: e.Study, PID: e.PID,
+			Time: stamp(e.Time), TimeQuality: string(e.Quality), Text: e.Text, Study: e.Study, PID: e.PID,
 			Trials: []int{}, Facts: map[string]float64{}, Echoes: []Echo{}, Related: []string{}, Xids: append([]int{}, in.xids...)}
 		if e.Trial != timeline.NoTrial {
 			x.Trial = &e.Trial

@@ -52,8 +52,6 @@ func (r *run) span() (from, to time.Time) {
 
 // kernelFailures hands kills and faults to the processes they hit and counts all kernel reports.
 func (r *run) kernelFailures(byProcess [][]timeline.Event) {
-	from, to := r.span()
-	r.last = to
 	for _, e := range r.tl.Events {
 		switch e.Kind {
 		case timeline.Xid, timeline.KernelOOM, timeline.KernelFault:
@@ -64,7 +62,7 @@ func (r *run) kernelFailures(byProcess [][]timeline.Event) {
 		switch {
 		case p >= 0:
 			r.kernel.InRun++
-		case e.Time.IsZero() || e.Time.Before(from.Add(-xidReach)) || e.Time.After(to.Add(xidReach)):
+		case e.Time.IsZero() || e.Time.Before(r.from.Add(-xidReach)) || e.Time.After(r.last.Add(xidReach)):
 			r.kernel.Outside++
 		default:
 			r.kernel.Unmatched++

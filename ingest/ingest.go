@@ -116,34 +116,12 @@ func Read(ctx context.Context, req Request) (*timeline.Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts, errs := readJobs(ctx, jobs, req.Catalogue)
-	var own []job
-	for i, j := range jobs {
-		if j.found && errors.Is(errs[i], optuna.ErrForeign) { // somebody else's database in the folder
-			skipped = append(skipped, timeline.Skipped{Name: j.in.Name, Why: timeline.SkipNotAnInput})
-		} else {
-			own = append(own, j)
-		}
-	}
-	if len(own) < len(jobs) { // places refer to sources by index: read again without it
-		jobs = own
-		parts, errs = readJobs(ctx, jobs, req.Catalogue)
-	}
+	jobs, foreign, parts, errs := readOwn(ctx, jobs, req.Catalogue)
+	skipped = append(skipped, foreign...)
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	for i, p := range parts {
-		if errs[i] != nil {
-			errs[i] = &InputError{jobs[i].in.Name, plain(errs[i])}
-			continue
-		}
-		s := &p.Sources[0]
-		s.Name = jobs[i].in.Name
-		if s.Understood == 0 && s.Kind != timeline.OptunaSQLite {
-			errs[i] = &InputError{s.Name, fmt.Errorf("none of its %d lines is understood as %s", s.Lines, s.Kind)}
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := name(jobs, parts, errs); err != nil {
 		return nil, err
 	}
 	if len(jobs) == 0 {
@@ -162,6 +140,39 @@ func Read(ctx context.Context, req Request) (*timeline.Timeline, error) {
 	join(tl)
 	tl.Sort()
 	return tl, nil
+}
+
+// readOwn reads all inputs but the databases that are somebody else's and were only found in a folder.
+func readOwn(ctx context.Context, jobs []job, cat *failure.Catalogue) (own []job, foreign []timeline.Skipped, parts []*timeline.Timeline, errs []error) {
+	parts, errs = readJobs(ctx, jobs, cat)
+	for i, j := range jobs {
+		if j.found && errors.Is(errs[i], optuna.ErrForeign) {
+			foreign = append(foreign, timeline.Skipped{Name: j.in.Name, Why: timeline.SkipNotAnInput})
+		} else {
+			own = append(own, j)
+		}
+	}
+	if len(foreign) > 0 { // places refer to sources by index: read again without them
+		parts, errs = readJobs(ctx, own, cat)
+	}
+	return own, foreign, parts, errs
+}
+
+// name gives the parts and the errors the names of their inputs. An input of which nothing was
+// understood is an error too.
+func name(jobs []job, parts []*timeline.Timeline, errs []error) error {
+	for i, p := range parts {
+		if errs[i] != nil {
+			errs[i] = &InputError{jobs[i].in.Name, plain(errs[i])}
+			continue
+		}
+		s := &p.Sources[0]
+		s.Name = jobs[i].in.Name
+		if s.Understood == 0 && s.Kind != timeline.OptunaSQLite {
+			errs[i] = &InputError{s.Name, fmt.Errorf("none of its %d lines is understood as %s", s.Lines, s.Kind)}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // refuseEmpty makes an error of a storage without a single trial when there is nothing else: an empty

@@ -30,8 +30,7 @@ func formatOf(kind timeline.Kind) Format {
 // plan lists what is to be read, in the order given, each file once.
 func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 	seen := map[string]bool{}
-	found := false
-	add := func(in Input, f Format) {
+	add := func(in Input, f Format, found bool) {
 		if abs, err := filepath.Abs(in.Path); err == nil && in.Path != "" {
 			if seen[abs] {
 				return
@@ -43,7 +42,7 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 	var errs []error
 	for _, path := range req.Paths {
 		if path == "-" {
-			add(Input{Name: "standard input", r: req.Stdin}, formatOf(timeline.TrainLog))
+			add(Input{Name: "standard input", r: req.Stdin}, formatOf(timeline.TrainLog), false)
 			continue
 		}
 		info, err := os.Stat(path)
@@ -51,9 +50,7 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 		case err != nil:
 			errs = append(errs, &InputError{path, plain(err)})
 		case info.IsDir():
-			found = true
-			skips, err := folder(path, add)
-			found = false
+			skips, err := folder(path, func(in Input, f Format) { add(in, f, true) })
 			skipped = append(skipped, skips...)
 			errs = append(errs, err)
 		default:
@@ -62,7 +59,7 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 				errs = append(errs, &InputError{path, err})
 				continue
 			}
-			add(Input{Name: path, Path: path}, f)
+			add(Input{Name: path, Path: path}, f, false)
 		}
 	}
 	for _, path := range req.Databases {
@@ -75,7 +72,7 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 			errs = append(errs, &InputError{path, plain(err)})
 			continue
 		}
-		add(Input{Name: path, Path: path}, formatOf(timeline.OptunaSQLite))
+		add(Input{Name: path, Path: path}, formatOf(timeline.OptunaSQLite), false)
 	}
 	for _, g := range []struct {
 		globs []string
@@ -94,7 +91,7 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 				continue
 			}
 			for _, p := range paths {
-				add(Input{Name: p, Path: p}, formatOf(g.kind))
+				add(Input{Name: p, Path: p}, formatOf(g.kind), false)
 			}
 		}
 	}

@@ -71,6 +71,18 @@ func codeSpan(s string) string {
 	return fence + pad + strings.ReplaceAll(s, "|", `\|`) + pad + fence
 }
 
+// autoescapeTree applies autoescape to a whole template, which may be empty.
+func autoescapeTree(t *parse.Tree, escaper string, safe ...string) {
+	if t == nil {
+		return
+	}
+	ok := map[string]bool{escaper: true}
+	for _, s := range safe {
+		ok[s] = true
+	}
+	autoescape(t.Root, escaper, ok)
+}
+
 // autoescape puts the function named escaper behind every pipeline of the tree that prints, unless its
 // last function is in safe.
 func autoescape(n parse.Node, escaper string, safe map[string]bool) {

@@ -57,7 +57,7 @@ func renderJSON(w io.Writer, d Document, _ FileWriter) error {
 // funcs are the words' helpers, common to all formats.
 func funcs(d Document) map[string]any {
 	return map[string]any{
-		"percent": percent, "duration": duration, "bytes": bytes2, "plural": plural, "where": where, "moment": moment,
+		"percent": percent, "duration": duration, "bytes": size, "plural": plural, "where": where, "moment": moment,
 		"offset": offset, "numbers": numbers, "clip": clip,
 		"totals":   func() Totals { return totals(d.Findings) },
 		"incident": func(id string) analyze.Incident { return incident(d.Findings, id) },
@@ -122,19 +122,18 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 	// The canvas escapes every text that it draws, so its output is safe as it stands.
 	fs["plot"] = func(f figure) template.HTML { return template.HTML(f.svg()) }
 	fs["css"] = func() template.CSS { return template.CSS(templates.CSS) }
-	fs["render"] = func(name string, data any) (string, error) {
-		// Only figures' texts come through here; the canvas escapes them, so they must be plain.
-		return renderPlain(d, name, data)
+	fs["plain"] = func(v any) string { return plainText(show(v)) }
+	plain, err := plainTemplates(d)
+	if err != nil {
+		return err
 	}
-	fs["terminal"] = func(v any) string { return plainText(show(v)) }
+	fs["render"] = into(plain) // figures' texts; the canvas escapes them
 	t, err := template.New("").Funcs(fs).Funcs(stubs(fs)).ParseFS(templates.Files, "*.tmpl")
 	if err != nil {
 		return err
 	}
 	for _, x := range t.Templates() {
-		if x.Tree != nil {
-			autoescape(x.Tree.Root, "terminal", map[string]bool{"plot": true, "css": true})
-		}
+		autoescapeTree(x.Tree, "plain", "plot", "css")
 	}
 	return t.ExecuteTemplate(w, "report.html", d)
 }
@@ -142,7 +141,7 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 // stubs stand in for functions that only other formats call: the formats share their files.
 func stubs(have map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "terminal", "strong"} {
+	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "plain", "strong"} {
 		if have[name] == nil {
 			out[name] = func(...any) string { return "" }
 		}
@@ -156,14 +155,8 @@ func parseText(fs texttemplate.FuncMap, escaper string, safe ...string) (*textte
 	if err != nil {
 		return nil, err
 	}
-	ok := map[string]bool{escaper: true}
-	for _, s := range safe {
-		ok[s] = true
-	}
 	for _, x := range t.Templates() {
-		if x.Tree != nil {
-			autoescape(x.Tree.Root, escaper, ok)
-		}
+		autoescapeTree(x.Tree, escaper, safe...)
 	}
 	return t, nil
 }
@@ -172,7 +165,11 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 	fs := texttemplate.FuncMap(funcs(d))
 	fs["markdown"] = func(v any) string { return markdown(show(v)) }
 	fs["code"] = codeSpan
-	fs["render"] = func(name string, data any) (string, error) { return renderPlain(d, name, data) }
+	plain, err := plainTemplates(d)
+	if err != nil {
+		return err
+	}
+	fs["render"] = into(plain)
 	fs["image"] = func(f figure) (string, error) {
 		if files == nil {
 			return "*" + markdown(f.title+". "+f.desc) + "*", nil
@@ -198,7 +195,7 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 func plainTemplates(d Document) (*texttemplate.Template, error) {
 	var t *texttemplate.Template
 	fs := texttemplate.FuncMap(funcs(d))
-	fs["terminal"] = func(v any) string { return plainText(show(v)) }
+	fs["plain"] = func(v any) string { return plainText(show(v)) }
 	fs["table"] = table
 	fs["strong"] = func(on bool) string {
 		switch {
@@ -209,25 +206,20 @@ func plainTemplates(d Document) (*texttemplate.Template, error) {
 		}
 		return "\x1b[0m"
 	}
-	fs["render"] = func(name string, data any) (string, error) {
+	// A template refers to others of its own set, which there is none of before it is parsed.
+	fs["render"] = func(name string, data any) (string, error) { return into(t)(name, data) }
+	var err error
+	t, err = parseText(fs, "plain", "table", "strong")
+	return t, err
+}
+
+// into returns a function that executes one template of a set and returns its text.
+func into(t *texttemplate.Template) func(name string, data any) (string, error) {
+	return func(name string, data any) (string, error) {
 		var b strings.Builder
 		err := t.ExecuteTemplate(&b, name, data)
 		return b.String(), err
 	}
-	var err error
-	t, err = parseText(fs, "terminal", "table", "strong")
-	return t, err
-}
-
-// renderPlain executes one template as plain text.
-func renderPlain(d Document, name string, data any) (string, error) {
-	t, err := plainTemplates(d)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	err = t.ExecuteTemplate(&b, name, data)
-	return b.String(), err
 }
 
 func renderText(w io.Writer, d Document, _ FileWriter) error {
@@ -295,9 +287,9 @@ func table(text string) (string, error) {
 
 // Studies writes the list of a storage's studies for the terminal.
 func Studies(w io.Writer, d Document) error {
-	s, err := renderPlain(d, "studies.txt", d)
+	t, err := plainTemplates(d)
 	if err != nil {
 		return err
 	}
-	return squeeze(w, func(w io.Writer) error { _, err := io.WriteString(w, s); return err })
+	return squeeze(w, func(w io.Writer) error { return t.ExecuteTemplate(w, "studies.txt", d) })
 }

@@ -267,7 +267,7 @@ func TestWords(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{percent(0.458), "46 %"}, {percent(0.0056), "0.56 %"}, {percent(0), "0 %"}, {percent(0.995), "99.5 %"}, {percent(1), "100 %"},
 		{duration(237.7), "3 min 58 s"}, {duration(2.2), "2.2 s"}, {duration(59.6), "60 s"}, {duration(3600), "1 h"}, {duration(26000), "7 h 13 min"}, {duration(200000), "2 d 7 h"},
-		{bytes2(92 << 20), "92 MiB"}, {bytes2(143771 << 20), "140.4 GiB"}, {bytes2(12), "12 bytes"},
+		{size(92 << 20), "92 MiB"}, {size(143771 << 20), "140.4 GiB"}, {size(12), "12 bytes"},
 		{where("w.log", 3, ""), "w.log:3"}, {where("o.db", 0, "trials/8"), "o.db:trials/8"},
 		{offset(0), "UTC"}, {offset(5.5 * 3600), "UTC+05:30"}, {offset(-3600), "UTC−01:00"},
 		{numbers([]int{1, 2, 3}, 2), "1, 2 … (1 more)"}, {lower("GPU out of memory"), "GPU out of memory"}, {lower("Gradient x"), "gradient x"},

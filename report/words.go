@@ -51,8 +51,8 @@ func duration(sec float64) string {
 	return two(s/86400, "d", s%86400/3600, "h")
 }
 
-// bytes writes memory in binary units.
-func bytes2(n int64) string {
+// size writes memory in binary units.
+func size(n int64) string {
 	switch f := float64(n); {
 	case n >= 1<<30:
 		return fmt.Sprintf("%.1f GiB", f/(1<<30))
@@ -226,7 +226,7 @@ const maxEchoes = 20
 // fact writes a number from a message in the unit that its name carries.
 func fact(name string, v float64) string {
 	if strings.HasSuffix(name, "_bytes") {
-		return bytes2(int64(v))
+		return size(int64(v))
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
 }

@@ -131,7 +131,7 @@ func split(line string) (stamp, string, bool) {
 
 // parse makes an event of a kernel message that matters.
 func parse(msg string) (timeline.Event, bool) {
-	e := timeline.Event{GPU: -1, Text: lines.Cut(msg, 4<<10)}
+	e := timeline.Event{Text: lines.Cut(msg, 4<<10)}
 	if m := xid.FindStringSubmatch(msg); m != nil {
 		e.Kind, e.Class, e.Key = timeline.Xid, "kernel/xid", m[1]
 		e.Number, _ = strconv.Atoi(m[2])

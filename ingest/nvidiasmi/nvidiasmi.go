@@ -75,7 +75,6 @@ type dump struct {
 	tl      *timeline.Timeline
 	cols    []column
 	named   bool // the columns come from a header
-	unitful bool // the header or the first row has units
 	gpus    map[gpuKey]int
 	tenants map[tenantKey]int
 	lastT   time.Time // of the previous row, to number cards that the dump does not name
@@ -123,7 +122,7 @@ func (d *dump) line(n int, line string, ended bool) {
 		return
 	}
 	if cols, ok := header(line); ok { // also after a restart in the middle; the set may differ
-		d.cols, d.named, d.unitful = cols, true, strings.Contains(line, "MiB")
+		d.cols, d.named = cols, true
 		d.acc().Kind = kindOf(cols)
 		d.acc().Understood++
 		return
@@ -131,7 +130,7 @@ func (d *dump) line(n int, line string, ended bool) {
 	for _, t := range errorTexts {
 		if strings.Contains(line, t) && strings.Count(line, ",") < 2 {
 			d.tl.Events = append(d.tl.Events, timeline.Event{Kind: timeline.GPUText, Quality: timeline.TimeInterpolated, Time: d.lastT, After: d.lastT,
-				Pos: timeline.Pos{Source: d.src, Line: n}, Stream: -1, Process: -1, Trial: timeline.NoTrial, GPU: -1, Text: line})
+				Pos: timeline.Pos{Source: d.src, Line: n}, Stream: -1, Process: -1, Trial: timeline.NoTrial, Text: line})
 			d.acc().Understood++
 			return
 		}

@@ -81,7 +81,6 @@ type Event struct {
 	Trial   int    // trial number that the text states or implies; NoTrial
 	Link    Link   // how Trial was found
 	PID     int    // 0 unknown
-	GPU     int    // index; -1 unknown
 
 	Class string // of a failure: id in the catalogue
 	Form  Form

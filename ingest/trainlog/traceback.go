@@ -26,7 +26,6 @@ const maxMessageLines = 40
 
 // A traceback is one Python traceback with its chain.
 type traceback struct {
-	from    int
 	frames  bool // still among the frames of the current exception
 	blank   bool // a blank line came since the exception line
 	chained bool // the next traceback continues this one
@@ -39,12 +38,12 @@ type raised struct {
 	line     int
 }
 
-func (p *parser) openTraceback(line int) {
+func (p *parser) openTraceback() {
 	if p.tb != nil && p.tb.chained {
 		p.tb.frames, p.tb.blank, p.tb.chained = true, false, false
 		return
 	}
-	p.tb = &traceback{from: line, frames: true}
+	p.tb = &traceback{frames: true}
 }
 
 // add takes a line and says whether it belongs to the traceback.

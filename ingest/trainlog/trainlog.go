@@ -107,7 +107,7 @@ func (p *parser) understand(s segment) bool {
 		if p.tb == nil || !p.tb.chained {
 			p.closeBlocks(s.line - 1)
 		}
-		p.openTraceback(s.line)
+		p.openTraceback()
 		return true
 	}
 	if p.tb != nil {
@@ -178,7 +178,7 @@ func (p *parser) blank() {
 // event adds an event at a line, in the current process and trial.
 func (p *parser) event(kind timeline.EventKind, l *logLine) *timeline.Event {
 	p.begin(l.no)
-	e := timeline.Event{Kind: kind, Pos: timeline.Pos{Source: p.src, Line: l.no}, Process: p.proc, Trial: timeline.NoTrial, GPU: -1, Quality: timeline.TimeUnknown}
+	e := timeline.Event{Kind: kind, Pos: timeline.Pos{Source: p.src, Line: l.no}, Process: p.proc, Trial: timeline.NoTrial, Quality: timeline.TimeUnknown}
 	if l.stamped {
 		e.Time, e.Quality = l.time, timeline.TimeStated
 	} else {

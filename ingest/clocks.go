@@ -15,6 +15,7 @@ const minPairs = 3
 // heartbeats can show their zone; logs are compared with them; GPU dumps and kernel logs, written on
 // the same machine, take over the zone of the logs.
 func place(parts []*timeline.Timeline, zone *time.Location) []timeline.Clock {
+	giveYears(parts)
 	var clocks []timeline.Clock
 	given := timeline.Clock{How: timeline.ZoneGiven}
 	if zone != nil {
@@ -71,6 +72,37 @@ func place(parts []*timeline.Timeline, zone *time.Location) []timeline.Clock {
 		clocks = append(clocks, clock)
 	}
 	return clocks
+}
+
+// giveYears completes the times without a year by the latest full time in any input. Where there is
+// none, those events have no time.
+func giveYears(parts []*timeline.Timeline) {
+	var last time.Time
+	for _, p := range parts {
+		see := func(t *time.Time) {
+			if !timeline.NoYear(*t) && t.After(last) {
+				last = *t
+			}
+		}
+		eachTime(p, see)
+		for _, s := range p.Studies {
+			for i := range s.Trials {
+				see(&s.Trials[i].Start)
+				see(&s.Trials[i].End)
+			}
+		}
+	}
+	for _, p := range parts {
+		for i := range p.Events {
+			switch e := &p.Events[i]; {
+			case !timeline.NoYear(e.Time):
+			case last.IsZero():
+				e.Time, e.Quality = time.Time{}, timeline.TimeUnknown
+			default:
+				e.Time = timeline.NearestYear(e.Time, last)
+			}
+		}
+	}
 }
 
 func hasNaive(p *timeline.Timeline) bool {

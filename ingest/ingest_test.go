@@ -161,6 +161,26 @@ func TestClocks(t *testing.T) {
 	}
 }
 
+// TestYearsFromOtherInputs: journalctl writes no year, so its times get that of the run, across New Year.
+func TestYearsFromOtherInputs(t *testing.T) {
+	event := func(month time.Month, day int) *timeline.Timeline {
+		return &timeline.Timeline{Sources: []timeline.Source{{Kind: timeline.KernelLog}},
+			Events: []timeline.Event{{Kind: timeline.Xid, Quality: timeline.TimeStated, Time: time.Date(0, month, day, 12, 0, 0, 0, timeline.Naive)}}}
+	}
+	november, december, alone := event(11, 20), event(12, 31), event(11, 20)
+	place(append(synthetic(0, 0, true), november), nil) // a run of 1 March 2026
+	place([]*timeline.Timeline{december, {Sources: []timeline.Source{{Kind: timeline.NvidiaSMI}}, GPUs: []timeline.GPU{{Time: []time.Time{time.Date(2026, 1, 1, 8, 0, 0, 0, timeline.Naive)}}}}}, nil)
+	place([]*timeline.Timeline{alone}, nil)
+	for _, tt := range []struct {
+		got  timeline.Event
+		want string
+	}{{november.Events[0], "2025-11-20 stated"}, {december.Events[0], "2025-12-31 stated"}, {alone.Events[0], "0001-01-01 unknown"}} {
+		if got := tt.got.Time.Format("2006-01-02 ") + string(tt.got.Quality); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}
+
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {

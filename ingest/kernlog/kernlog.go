@@ -42,13 +42,13 @@ func Sniff(head []byte) bool {
 
 // Read reads a kernel log to its end. Times of dmesg -T and journalctl are naive local; seconds since
 // boot stay without a time (TimeUnknown), since the log does not say when the boot was; the event
-// then keeps its seconds in the fact boot_seconds.
+// then keeps its seconds in the fact boot_seconds. journalctl's default form has no year: its times have
+// the year 0 (timeline.NoYear) until they are put beside other inputs.
 func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 	tl := &timeline.Timeline{Sources: []timeline.Source{{Kind: timeline.KernelLog}}}
 	acc := &tl.Sources[0]
 	bad := timeline.Problem{Pos: timeline.Pos{Source: src}, Msg: "line not understood"}
 	lr := lines.NewReader(r)
-	last := time.Time{}
 	for n := 1; ; n++ {
 		line, _, err := lr.Next()
 		if err != nil {
@@ -75,15 +75,12 @@ func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 			continue
 		}
 		acc.Understood++
-		if st.noYear && !last.IsZero() {
-			st.t, st.noYear = st.t.AddDate(last.Year()-st.t.Year(), 0, 0), false
-		}
 		if e, ok := parse(msg); ok {
 			e.Pos = timeline.Pos{Source: src, Line: n}
 			e.Stream, e.Process, e.Trial, e.Form = -1, -1, timeline.NoTrial, timeline.FormKernel
 			e.Quality = timeline.TimeUnknown
-			if !st.t.IsZero() && !st.noYear {
-				e.Time, e.Quality, last = st.t, timeline.TimeStated, st.t
+			if !st.t.IsZero() {
+				e.Time, e.Quality = st.t, timeline.TimeStated
 			}
 			if st.boot >= 0 {
 				e.Facts = append(e.Facts, timeline.Fact{Name: "boot_seconds", Value: st.boot})
@@ -94,9 +91,8 @@ func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 }
 
 type stamp struct {
-	t      time.Time
-	boot   float64 // seconds since boot, -1 when the line has a date
-	noYear bool
+	t    time.Time
+	boot float64 // seconds since boot, -1 when the line has a date
 }
 
 // split takes the stamp off a kernel line.
@@ -124,7 +120,7 @@ func split(line string) (stamp, string, bool) {
 	}
 	if m := journal.FindStringSubmatch(line); m != nil {
 		t, err := time.ParseInLocation("Jan _2 15:04:05", m[1], timeline.Naive)
-		return stamp{t: t, boot: -1, noYear: true}, m[2], err == nil
+		return stamp{t: t, boot: -1}, m[2], err == nil
 	}
 	return stamp{}, "", false
 }

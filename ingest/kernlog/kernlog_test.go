@@ -17,6 +17,7 @@ func TestRead(t *testing.T) {
 		{"dmesg -T", "[Fri Nov 20 19:45:56 2026] NVRM: Xid (PCI:0000:00:06): 43, pid=441, name=python3, channel 0x00000032", "xid 43 pid 441 2026-11-20 19:45:56 stated"},
 		{"dmesg", "[  375.495792] NVRM: Xid (PCI:0000:00:06): 31, pid=3328, name=python3, Ch 0", "xid 31 pid 3328 unknown 375.495792"},
 		{"journalctl -o short-iso", "2026-11-20T19:45:56+0900 host kernel: NVRM: Xid (PCI:0000:00:06): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "xid 79 pid 0 2026-11-20 10:45:56 stated"},
+		{"journalctl, which has no year", "Nov 20 19:45:56 host kernel: NVRM: Xid (PCI:0000:00:06): 43, pid=441, name=python3, channel 0x00000032", "xid 43 pid 441 0000-11-20 19:45:56 stated"},
 		{"old Xid form", "[    1.000000] NVRM: Xid (0000:03:00): 14, 0001", "xid 14 pid 0 unknown 1"},
 		{"out of memory", "[    1.000000] Memory cgroup out of memory: Killed process 3605 (python3) total-vm:24117860kB", "kernel-oom 0 pid 3605 unknown 1"},
 		{"segfault", "[    1.000000] python3[3529]: segfault at 0 ip 00007f0c42b9bc5c sp 00007ffecc4a63e8 error 4 in libc.so.6", "kernel-fault 0 pid 3529 unknown 1"},

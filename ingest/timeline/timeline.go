@@ -112,6 +112,22 @@ const (
 // Timeline holds none after ingest has placed them.
 var Naive = time.FixedZone("naive", 0)
 
+// NoYear says whether a time was read from a form that has no year, such as syslog's: readers leave the
+// year 0.
+func NoYear(t time.Time) bool { return t.Year() == 0 }
+
+// NearestYear gives a time without a year the one that brings it nearest to another time, so that
+// December and January meet at New Year.
+func NearestYear(t, near time.Time) time.Time {
+	best := t.AddDate(near.Year()-t.Year(), 0, 0)
+	for _, y := range []int{near.Year() - 1, near.Year() + 1} {
+		if c := t.AddDate(y-t.Year(), 0, 0); c.Sub(near).Abs() < best.Sub(near).Abs() {
+			best = c
+		}
+	}
+	return best
+}
+
 // Sort puts every part of t into its documented order. Indices between parts (Event.Stream,
 // Trial.Process and so on) refer to parts that keep their order, so Sort may be called at any time.
 func (t *Timeline) Sort() {

@@ -142,18 +142,8 @@ func (p *parser) addYear(st *stamp) bool {
 		p.noYear = true
 		return false
 	}
-	st.time = nearestYear(st.time, p.anchor)
+	st.time = timeline.NearestYear(st.time, p.anchor)
 	return true
-}
-
-func nearestYear(t, near time.Time) time.Time {
-	best := t.AddDate(near.Year()-t.Year(), 0, 0)
-	for _, y := range []int{near.Year() - 1, near.Year() + 1} {
-		if c := t.AddDate(y-t.Year(), 0, 0); c.Sub(near).Abs() < best.Sub(near).Abs() {
-			best = c
-		}
-	}
-	return best
 }
 
 // stripPrefix takes off what launchers put before every line: torchrun's [rank0]: and [default0]:.

@@ -23,6 +23,7 @@ type Findings struct {
 	Memory        Memory     `json:"memory"`
 	Kernel        Kernel     `json:"kernel"`
 	Settings      []Setting  `json:"settings"`
+	Advice        []Advice   `json:"advice"`
 	Clocks        []Clock    `json:"clocks"`
 	Skipped       []Skipped  `json:"skipped"`
 	Problems      []Problem  `json:"not_understood"`
@@ -32,7 +33,6 @@ type Findings struct {
 	Culprits    []any    `json:"culprits"`
 	Context     []any    `json:"context"`
 	Checks      []any    `json:"checks"`
-	Advice      []any    `json:"advice"`
 	Gates       []any    `json:"gates"`
 
 	Lanes Lanes `json:"-"` // the run as a picture: trials per worker, card memory, incidents
@@ -40,8 +40,7 @@ type Findings struct {
 
 // Run asks all questions of one timeline.
 func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
-	r := &run{tl: tl, cat: cat, workers: map[trialRef]string{}}
-	r.eachTrial(func(s *timeline.Study, t *timeline.Trial) { r.workers[trialRef{s.Name, t.Number}] = t.Worker })
+	r := newRun(tl, cat)
 	r.incidents()
 	r.fates()
 	f := &Findings{
@@ -56,25 +55,41 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 		Clocks:        clocks(tl),
 		Skipped:       skipped(tl),
 		Problems:      problems(tl),
-		NotComputed:   []string{"culprits", "context", "checks", "advice", "gates", "memory.verdict"},
-		Culprits:      []any{}, Context: []any{}, Checks: []any{}, Advice: []any{}, Gates: []any{},
+		NotComputed:   []string{"culprits", "context", "checks", "gates", "memory.verdict"},
+		Culprits:      []any{}, Context: []any{}, Checks: []any{}, Gates: []any{},
 	}
 	f.Failures = r.failures(f.Losses)
 	f.Rates = r.rates(f.Failures)
+	var classes []string
+	for _, x := range f.Failures {
+		if len(x.Trials) > 0 || x.Incidents > 0 {
+			classes = append(classes, x.Class)
+		}
+	}
+	f.Advice = advice(cat, tl, classes)
 	f.Lanes = r.lanes()
 	return f
 }
 
+func newRun(tl *timeline.Timeline, cat *failure.Catalogue) *run {
+	r := &run{tl: tl, cat: cat, workers: map[trialRef]string{}}
+	r.eachTrial(func(s *timeline.Study, t *timeline.Trial) { r.workers[trialRef{s.Name, t.Number}] = t.Worker })
+	return r
+}
+
 // A run is what the questions share while they are asked.
 type run struct {
-	tl      *timeline.Timeline
-	cat     *failure.Catalogue
-	found   []*incident
-	fateOf  map[*timeline.Trial]*fate
-	kernel  Kernel
-	workers map[trialRef]string // of trials whose worker is known
-	from    time.Time           // the first sign of life of a trial or in a log
-	last    time.Time           // the last one: what "now" means after the fact
+	tl       *timeline.Timeline
+	cat      *failure.Catalogue
+	found    []*incident
+	fateOf   map[*timeline.Trial]*fate
+	kernel   Kernel
+	workers  map[trialRef]string      // of trials whose worker is known
+	children map[int]int              // processes by the pid of a worker of theirs that an error names
+	sole     int                      // the process that kernel lines are about where no pid tells, or -1
+	launches map[int][]timeline.Event // settings of CUDA_LAUNCH_BLOCKING by source
+	from     time.Time                // the first sign of life of a trial or in a log
+	last     time.Time                // the last one: what "now" means after the fact
 }
 
 func (r *run) eachTrial(f func(s *timeline.Study, t *timeline.Trial)) {

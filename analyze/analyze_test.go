@@ -206,6 +206,13 @@ func process(events ...timeline.Event) *timeline.Timeline {
 	for i := range events {
 		events[i].Pos.Line = i + 1
 		events[i].Time, events[i].Quality = minute(i), timeline.TimeStated
+		if events[i].Kind == timeline.Epoch {
+			for j := range i {
+				if events[j].Resumed == 0 {
+					events[j].Resumed = i + 1
+				}
+			}
+		}
 	}
 	return &timeline.Timeline{Sources: []timeline.Source{{Name: "w.log", Kind: timeline.TrainLog}}, Streams: []timeline.Stream{{Name: "w"}},
 		Processes: []timeline.Process{{PID: 7, Start: t0, End: minute(len(events))}}, Events: events}

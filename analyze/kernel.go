@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"time"
 
 	"postmortem/ingest/timeline"
@@ -17,7 +18,9 @@ type Kernel struct {
 // whole seconds and dmesg -T drifts.
 const xidReach = 10 * time.Second
 
-// processOf finds the process that a kernel line is about: same pid, and alive around then.
+// processOf finds the process that a kernel line is about: same pid, and alive around then; or the one
+// that names the pid as its worker's. A kernel log that was given with one log that knows no pid is that
+// log's own.
 func (r *run) processOf(e timeline.Event) int {
 	for i, p := range r.tl.Processes {
 		if p.PID != 0 && p.PID == e.PID && !e.Time.IsZero() && !p.Start.IsZero() &&
@@ -25,7 +28,38 @@ func (r *run) processOf(e timeline.Event) int {
 			return i
 		}
 	}
-	return -1
+	if r.children == nil {
+		r.children = map[int]int{}
+		for _, x := range r.tl.Events {
+			for _, f := range x.Facts {
+				if f.Name == "pid" && x.Kind == timeline.Failure && x.Process >= 0 {
+					r.children[int(f.Value)] = x.Process
+				}
+			}
+		}
+		r.sole = r.soleProcess()
+	}
+	if p, ok := r.children[e.PID]; ok && e.PID != 0 && (e.Time.IsZero() || r.tl.Processes[p].Start.IsZero() || e.Time.Sub(r.tl.Processes[p].End).Abs() < time.Hour) {
+		return p
+	}
+	return r.sole
+}
+
+// soleProcess is the last process of the only log, when nothing says which processes there were; else -1.
+func (r *run) soleProcess() int {
+	last := -1
+	if len(r.tl.Streams) != 1 || len(r.tl.Studies) > 0 {
+		return -1
+	}
+	for i, p := range r.tl.Processes {
+		if p.PID != 0 {
+			return -1
+		}
+		if last < 0 || p.Run > r.tl.Processes[last].Run {
+			last = i
+		}
+	}
+	return last
 }
 
 // span is the time from the first to the last thing that trials and logs did.
@@ -90,16 +124,46 @@ func (r *run) joinXids() {
 		if p < 0 {
 			continue
 		}
-		var best *incident
-		for _, in := range r.found {
-			if in.root.Process == p && !in.root.Time.IsZero() &&
-				(best == nil || in.root.Time.Sub(e.Time).Abs() < best.root.Time.Sub(e.Time).Abs()) {
-				best = in
-			}
-		}
-		if best != nil && best.root.Time.Sub(e.Time).Abs() <= xidReach {
+		best := r.nearest(p, e)
+		switch {
+		case best != nil && hardware(e.Number) && !e.Time.IsZero() && e.Time.Before(best.root.Time):
+			e.Kind, e.Stream, e.Process, e.Study = timeline.Failure, best.root.Stream, best.root.Process, best.root.Study
+			best.root, e = e, best.root
+			best.xids = append(best.xids, best.root.Number)
+			best.echoes = append(best.echoes, e)
+		case best != nil:
 			best.xids = append(best.xids, e.Number)
 			best.echoes = append(best.echoes, e)
+		case hardware(e.Number) && p == r.sole: // nothing else says what happened
+			e.Kind, e.Stream, e.Process = timeline.Failure, r.tl.Processes[p].Stream, p
+			r.found = append(r.found, &incident{root: e, outcome: Lost, xids: []int{e.Number}})
 		}
 	}
+}
+
+// nearest is the incident of a process that a driver's report belongs to: within seconds, or the last
+// one when there are no times to compare.
+func (r *run) nearest(p int, e timeline.Event) *incident {
+	var best *incident
+	for _, in := range r.found {
+		if in.root.Process != p {
+			continue
+		}
+		if e.Time.IsZero() || in.root.Time.IsZero() {
+			if p == r.sole && in.outcome == Lost {
+				best = in
+			}
+			continue
+		}
+		if d := in.root.Time.Sub(e.Time).Abs(); d <= xidReach && (best == nil || d < best.root.Time.Sub(e.Time).Abs()) {
+			best = in
+		}
+	}
+	return best
+}
+
+// hardware says whether an Xid points at the card, its memory, link or firmware
+// (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html).
+func hardware(xid int) bool {
+	return slices.Contains([]int{48, 63, 64, 74, 79, 92, 94, 95, 119, 140}, xid)
 }

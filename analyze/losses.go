@@ -29,10 +29,7 @@ type Loss struct {
 
 // losses lists every lost trial, by study and number.
 func (r *run) losses() []Loss {
-	ids := map[*incident]string{}
-	for i, in := range r.found {
-		ids[in] = "i" + strconv.Itoa(i+1)
-	}
+	ids := r.ids()
 	out := []Loss{}
 	r.eachTrial(func(s *timeline.Study, t *timeline.Trial) {
 		f := r.fateOf[t]

@@ -75,6 +75,9 @@ func funcs(d Document) map[string]any {
 		"fates":    fateRows,
 		"workers":  func() []WorkerRow { return workerRows(d.Findings) },
 		"tenants":  func() []analyze.ProcessMemory { return d.Memory.PerProcess },
+		"class":    d.Catalogue.Class,
+		"facts":    factRows,
+		"survived": survivedIn,
 		"unread":   func() int { return unread(d.Findings) },
 		"fact":     fact,
 		"listed":   func() []analyze.Incident { return listed(d.Findings) },
@@ -141,7 +144,7 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 // stubs stand in for functions that only other formats call: the formats share their files.
 func stubs(have map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "plain", "strong"} {
+	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "plain", "strong", "fold"} {
 		if have[name] == nil {
 			out[name] = func(...any) string { return "" }
 		}
@@ -197,6 +200,7 @@ func plainTemplates(d Document) (*texttemplate.Template, error) {
 	fs := texttemplate.FuncMap(funcs(d))
 	fs["plain"] = func(v any) string { return plainText(show(v)) }
 	fs["table"] = table
+	fs["fold"] = fold
 	fs["strong"] = func(on bool) string {
 		switch {
 		case !d.Color:
@@ -209,7 +213,7 @@ func plainTemplates(d Document) (*texttemplate.Template, error) {
 	// A template refers to others of its own set, which there is none of before it is parsed.
 	fs["render"] = func(name string, data any) (string, error) { return into(t)(name, data) }
 	var err error
-	t, err = parseText(fs, "plain", "table", "strong")
+	t, err = parseText(fs, "plain", "table", "strong", "fold")
 	return t, err
 }
 
@@ -223,11 +227,7 @@ func into(t *texttemplate.Template) func(name string, data any) (string, error) 
 }
 
 func renderText(w io.Writer, d Document, _ FileWriter) error {
-	t, err := plainTemplates(d)
-	if err != nil {
-		return err
-	}
-	return squeeze(w, func(w io.Writer) error { return t.ExecuteTemplate(w, "report.txt", d) })
+	return writeText(w, d, "report.txt", d)
 }
 
 // squeeze folds runs of empty lines, which templates leave, into one.
@@ -287,9 +287,5 @@ func table(text string) (string, error) {
 
 // Studies writes the list of a storage's studies for the terminal.
 func Studies(w io.Writer, d Document) error {
-	t, err := plainTemplates(d)
-	if err != nil {
-		return err
-	}
-	return squeeze(w, func(w io.Writer) error { return t.ExecuteTemplate(w, "studies.txt", d) })
+	return writeText(w, d, "studies.txt", d)
 }

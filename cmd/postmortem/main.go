@@ -102,6 +102,7 @@ puts them on one time axis and reports how many trials were lost and to what.
 
   postmortem report RUNFOLDER -o report.html
   postmortem report --study criteria --db optuna.db --log 'worker*.log' --gpu nvidia_smi.csv
+  postmortem explain train.log
 
 A folder is sorted out by what its files contain. Nothing that is read is changed, and nothing is
 sent anywhere.
@@ -115,7 +116,7 @@ Results go to standard output, everything else to standard error.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(reportCommand(), studiesCommand(), versionCommand())
+	cmd.AddCommand(reportCommand(), explainCommand(), studiesCommand(), classesCommand(), versionCommand())
 	return cmd
 }
 

@@ -7,6 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 // writeFile writes a file whole or not at all: into a temporary file beside it, flushed to the disk,
@@ -71,4 +74,22 @@ func mayOverwrite(path string) error {
 		}
 	}
 	return fmt.Errorf("%s is no report of postmortem's; --force overwrites it", path)
+}
+
+func onTerminal(cmd *cobra.Command) bool {
+	w, ok := cmd.OutOrStdout().(*os.File)
+	return ok && term.IsTerminal(int(w.Fd()))
+}
+
+// useColor reads --color.
+func useColor(cmd *cobra.Command, when string) (bool, error) {
+	switch when {
+	case "always":
+		return true, nil
+	case "never":
+		return false, nil
+	case "auto":
+		return os.Getenv("NO_COLOR") == "" && onTerminal(cmd), nil
+	}
+	return false, fmt.Errorf("--color %q: there are auto, always, never", when)
 }

@@ -15,7 +15,6 @@ import (
 	"postmortem/report"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 )
 
 type reportFlags struct {
@@ -69,7 +68,7 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	color, err := f.useColor(cmd)
+	color, err := useColor(cmd, f.color)
 	if err != nil {
 		return err
 	}
@@ -77,6 +76,7 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	color = color && (f.out == "" || f.color == "always")
 	findings := analyze.Run(tl, req.Catalogue)
 	doc := report.Document{Findings: findings, Catalogue: req.Catalogue, Version: version(), Color: color}
 	for _, t := range targets {
@@ -88,23 +88,6 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return f.account(findings)
-}
-
-func onTerminal(cmd *cobra.Command) bool {
-	w, ok := cmd.OutOrStdout().(*os.File)
-	return ok && term.IsTerminal(int(w.Fd()))
-}
-
-func (f *reportFlags) useColor(cmd *cobra.Command) (bool, error) {
-	switch f.color {
-	case "always":
-		return true, nil
-	case "never":
-		return false, nil
-	case "auto":
-		return f.out == "" && os.Getenv("NO_COLOR") == "" && onTerminal(cmd), nil
-	}
-	return false, fmt.Errorf("--color %q: there are auto, always, never", f.color)
 }
 
 // account ends a --strict run with its status when something was left over.

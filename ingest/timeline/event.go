@@ -19,6 +19,17 @@ type Process struct {
 	From, To   Pos
 	ExitStatus int // meaningful when Exited
 	Exited     bool
+
+	// A log file may hold several writers' lines (Lane) and several runs one after the other (Run, from 0).
+	// Lines are 1-based, 0 for none.
+	Lane          string // prefix that marks this writer's lines, such as [rank1]:
+	Run           int
+	FirstProgress int // line of the first sign of progress: an epoch, a step, a bar
+	LastProgress  int
+	Finished      int    // line of the last word that says it ended well
+	ExitLine      int    // of the exit status
+	ErrorLine     int    // of the last line of level ERROR or above that no class explains
+	ErrorText     string // that line
 }
 
 // A TimeQuality says how an event came by its time. The strings are those of the JSON contract.
@@ -48,6 +59,7 @@ const (
 	Xid          EventKind = "xid"       // the driver's error report
 	KernelOOM    EventKind = "kernel-oom"
 	KernelFault  EventKind = "kernel-fault" // segfault and the like
+	RankFailed   EventKind = "rank-failed"  // a launcher names the rank that failed first: Number
 	GPUText      EventKind = "gpu-text"     // error text in the middle of an nvidia-smi dump
 )
 
@@ -64,6 +76,9 @@ const (
 	FormCleanup   Form = "cleanup"   // a further error while handling one
 	FormAttribute Form = "attribute" // a user attribute of the trial
 	FormKernel    Form = "kernel"    // the kernel log
+	FormWarning   Form = "warning"   // a program's report of an error that it goes on after
+	FormMetric    Form = "metric"    // a figure that cannot be, such as a loss of nan
+	FormExit      Form = "exit"      // an exit status, where no text says more
 )
 
 // An Event is one thing that happened, where it was read and when.
@@ -84,9 +99,13 @@ type Event struct {
 
 	Class string // of a failure: id in the catalogue
 	Form  Form
-	Text  string  // the telling line, cut to 4 KiB
-	Chain []Cause // of a traceback: what it says it was caused by, earliest first
-	Facts []Fact  // numbers taken from the text, in the catalogue's order
+	Text  string   // the telling line, cut to 4 KiB
+	Chain []Cause  // of a traceback: what it says it was caused by, earliest first
+	Lead  []string // of a failure: the lines before Pos, at most three, cut
+	Fatal bool     // of a failure: the process cannot have gone on after it
+	// Resumed is the line of the process's next sign of progress after a failure, 0 when there is none.
+	Resumed int
+	Facts   []Fact // numbers taken from the text, in the catalogue's order
 
 	State  State  // of a TrialEnd
 	Key    string // of a Setting; of a ProcessStart the worker's name
@@ -95,6 +114,9 @@ type Event struct {
 	Total  int    // epochs planned
 	Metric Metrics
 }
+
+// GivenStatus is the Key of a ProcessExit that the user gave beside the log.
+const GivenStatus = "given"
 
 // NoTrial is Event.Trial where no trial is known.
 const NoTrial = -1

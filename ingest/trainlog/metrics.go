@@ -18,24 +18,37 @@ var (
 )
 
 // epoch is an epoch line of any common style: "Epoch 3/50 | Train Loss: 3.61 | Val Loss: … | Time: 94.81s".
-func (p *parser) epoch(l *logLine, m []string) {
-	e := p.event(timeline.Epoch, l)
-	e.Trial = p.trial
-	e.Number, _ = strconv.Atoi(m[1])
+func (w *lane) epoch(l *logLine, m []string) {
+	n, _ := strconv.Atoi(m[1])
+	w.progress(l, float64(n), metrics(m[3]))
+	e := w.event(timeline.Epoch, l)
+	e.Trial, e.Number = w.trial, n
 	e.Total, _ = strconv.Atoi(m[2])
 	e.Metric = metrics(m[3])
 }
 
 // hfDict is a line of the Hugging Face Trainer: a Python dict; transformers 5 prints its numbers as
 // strings.
-func (p *parser) hfDict(l *logLine, _ []string) {
-	e := p.event(timeline.Epoch, l)
-	e.Trial = p.trial
+func (w *lane) hfDict(l *logLine, _ []string) {
+	f := 0.0
 	if m := hfEpoch.FindStringSubmatch(l.msg); m != nil {
-		f, _ := strconv.ParseFloat(m[1], 64)
-		e.Number = int(f)
+		f, _ = strconv.ParseFloat(m[1], 64)
 	}
+	w.progress(l, f, metrics(l.msg))
+	e := w.event(timeline.Epoch, l)
+	e.Trial, e.Number = w.trial, int(f)
 	e.Metric = metrics(l.msg)
+	if strings.Contains(l.msg, "'train_runtime'") {
+		w.finish(l.no)
+	}
+}
+
+// progress notes an epoch and looks at its loss.
+func (w *lane) progress(l *logLine, n float64, m timeline.Metrics) {
+	w.advance(l.no, epochs, n)
+	if m.HasTrain {
+		w.loss(l, m.TrainLoss)
+	}
 }
 
 func metrics(s string) timeline.Metrics {
@@ -69,9 +82,9 @@ var (
 
 // allocator reads a line with the figures of PyTorch's allocator: allocated and reserved at least.
 // GiB and MiB are binary, GB and MB are taken as written, decimal.
-func (p *parser) allocator(l *logLine, _ []string) {
-	p.begin(l.no)
-	a := timeline.Alloc{Pos: timeline.Pos{Source: p.src, Line: l.no}, Process: p.proc, Trial: timeline.NoTrial,
+func (w *lane) allocator(l *logLine, _ []string) {
+	w.begin(l.no)
+	a := timeline.Alloc{Pos: timeline.Pos{Source: w.src, Line: l.no}, Process: w.proc, Trial: timeline.NoTrial,
 		AllocatedBytes: -1, ReservedBytes: -1, InactiveBytes: -1, Retries: -1, OOMs: -1}
 	for _, m := range allocFigure.FindAllStringSubmatch(l.msg, -1) {
 		if m[1] != "" {
@@ -99,7 +112,7 @@ func (p *parser) allocator(l *logLine, _ []string) {
 			a.Retries = n
 		}
 	}
-	a.Trial = p.trial
+	a.Trial = w.trial
 	if m := allocTrial.FindStringSubmatch(l.msg); m != nil {
 		a.Trial, _ = strconv.Atoi(m[1])
 	}
@@ -109,9 +122,9 @@ func (p *parser) allocator(l *logLine, _ []string) {
 	if l.stamped {
 		a.Time, a.Quality = l.time, timeline.TimeStated
 	} else {
-		p.allocs = append(p.allocs, len(p.tl.Allocs))
+		w.allocs = append(w.allocs, len(w.tl.Allocs))
 	}
-	p.tl.Allocs = append(p.tl.Allocs, a)
+	w.tl.Allocs = append(w.tl.Allocs, a)
 }
 
 // bytesOf reads a quantity of memory; a number without unit is bytes.

@@ -16,6 +16,7 @@ type logLine struct {
 	msg     string // text after the stamp; text itself when there is none
 	stamped bool
 	time    time.Time
+	level   level
 	ends    bool // set by a recogniser: a trial or process ends here
 }
 
@@ -24,187 +25,144 @@ type logLine struct {
 type recogniser struct {
 	needs string
 	re    *regexp.Regexp
-	take  func(p *parser, l *logLine, m []string)
+	take  func(w *lane, l *logLine, m []string)
 }
 
 // recognisers are tried in order; the first that matches takes the line.
 var recognisers []recogniser
 
 func init() { // a variable of its own would refer to itself through wouldRecognise
-	r := func(needs, re string, take func(p *parser, l *logLine, m []string)) {
+	r := func(needs, re string, take func(w *lane, l *logLine, m []string)) {
 		recognisers = append(recognisers, recogniser{needs, regexp.MustCompile(re), take})
 	}
-	nothing := func(*parser, *logLine, []string) {}
+	nothing := func(*lane, *logLine, []string) {}
 
 	// Optuna's own lines (optuna/study/study.py and _optimize.py, 1.0 to 5.0rc1).
-	r("rial", `(?:^|[\]:|-] )Trial (\d+) finished with values?: (.*?)(?: and parameters: .*)?$`, (*parser).trialFinished)
-	r("inished trial#", `(?:^|[\]:|-] )Finished trial#(\d+) (?:resulted in|with) value: (.*)$`, (*parser).trialFinished)
-	r(" pruned", `(?:^|[\]:|-] )Trial (\d+) pruned\.? ?(.*)$`, (*parser).trialPruned)
-	r("TrialState.PRUNED", `Setting status of trial#(\d+) as TrialState\.PRUNED\.? ?(.*)$`, (*parser).trialPruned)
-	r("TrialState.FAIL", `Setting status of trial#(\d+) as TrialState\.FAIL (because .*)$`, (*parser).trialFailed)
-	r(" failed", `(?:^|[\]:|-] )Trial (\d+) failed with value (.*)$`, (*parser).trialFailedAgain)
-	r(" failed", `(?:^|[\]:|-] )Trial (\d+) failed(?: with parameters: .*?)?,? (because .*)$`, (*parser).trialFailed)
-	r("study", `A new study created (?:in .* )?with name: (.*)$`, (*parser).studyOpened)
-	r("Using an existing study", "Using an existing study with (?:name '|`study_name=')(.*?)'", (*parser).studyOpened)
+	r("rial", `(?:^|[\]:|-] )Trial (\d+) finished with values?: (.*?)(?: and parameters: .*)?$`, (*lane).trialFinished)
+	r("inished trial#", `(?:^|[\]:|-] )Finished trial#(\d+) (?:resulted in|with) value: (.*)$`, (*lane).trialFinished)
+	r(" pruned", `(?:^|[\]:|-] )Trial (\d+) pruned\.? ?(.*)$`, (*lane).trialPruned)
+	r("TrialState.PRUNED", `Setting status of trial#(\d+) as TrialState\.PRUNED\.? ?(.*)$`, (*lane).trialPruned)
+	r("TrialState.FAIL", `Setting status of trial#(\d+) as TrialState\.FAIL (because .*)$`, (*lane).trialFailed)
+	r(" failed", `(?:^|[\]:|-] )Trial (\d+) failed with value (.*)$`, (*lane).trialFailedAgain)
+	r(" failed", `(?:^|[\]:|-] )Trial (\d+) failed(?: with parameters: .*?)?,? (because .*)$`, (*lane).trialFailed)
+	r("study", `A new study created (?:in .* )?with name: (.*)$`, (*lane).studyOpened)
+	r("Using an existing study", "Using an existing study with (?:name '|`study_name=')(.*?)'", (*lane).studyOpened)
 
 	// The blocks of the seeds.
-	r("TRIAL", `^TRIAL (\d+)\b`, (*parser).trialBegins)
-	r("ERROR]", `^\[(?:CUDA )?ERROR\] Trial (\d+)\b`, (*parser).handlerBegins)
-	r("====", `^=+$`, func(p *parser, _ *logLine, _ []string) { p.inCfg = false })
-	r("[GPU RESET]", `^\[GPU RESET\] (?:(\d+) )?`, func(p *parser, l *logLine, m []string) {
-		p.event(timeline.GPUReset, l).Number, _ = strconv.Atoi(m[1])
+	r("TRIAL", `^TRIAL (\d+)\b`, (*lane).trialBegins)
+	r("ERROR]", `^\[(?:CUDA )?ERROR\] Trial (\d+)\b`, (*lane).handlerBegins)
+	r("====", `^=+$`, func(w *lane, _ *logLine, _ []string) { w.inCfg = false })
+	r("[GPU RESET]", `^\[GPU RESET\] (?:(\d+) )?`, func(w *lane, l *logLine, m []string) {
+		w.event(timeline.GPUReset, l).Number, _ = strconv.Atoi(m[1])
 	})
 	r("best model saved", `^New best model saved`, nothing)
-	r("rror during", `^Warning: Error during .*?: (.*)$`, (*parser).cleanupError)
+	r("rror during", `^Warning: Error during .*?: (.*)$`, (*lane).cleanupError)
 
 	// Allocator figures, in any common spelling. Before epoch lines, which may carry them too.
-	r("llocated", `(?i)\b(?:memory_)?allocated[=: ]+\d`, (*parser).allocator)
+	r("llocated", `(?i)\b(?:memory_)?allocated[=: ]+\d`, (*lane).allocator)
 
 	// Progress.
-	r("poch", `(?i)^\W*epoch[ :\[]+(\d+)(?:\s*/\s*(\d+))?(.*)$`, (*parser).epoch)
-	r("{'", `^\{'(?:loss|eval_loss|train_loss|train_runtime|eval_runtime)'.*\}$`, (*parser).hfDict)
-	r("%|", `\d+%\|.*\| *\S+/\S+ \[`, nothing)
-	r("it/s", `\d+/\d+ \[[^\]]*it/s`, nothing)
-	r("loss", `(?i)\bstep[ =:]*\d+.*\bloss[ =:]+[\d.na-]+`, nothing)
+	r("poch", `(?i)^\W*epoch[ :\[]+(\d+)(?:\s*/\s*(\d+))?(.*)$`, (*lane).epoch)
+	r("{'", `^\{'(?:loss|eval_loss|train_loss|train_runtime|eval_runtime)'.*\}$`, (*lane).hfDict)
+	bar := func(w *lane, l *logLine, _ []string) { w.advance(l.no, bars, 0) }
+	r("%|", `\d+%\|.*\| *\S+/\S+ \[`, bar)
+	r("it/s", `\d+/\d+ (?:\[[^\]]*it/s|.*[\d.]+it/s)`, bar)
+	r("s/it", `\d+/\d+ \[[^\]]*s/it`, bar)
 
 	// Supervisors: the seeds' own, and supervisord.
-	r("starting worker", `starting worker (\S+)(?: \(restart (\d+)\))?`, (*parser).supervisorStarts)
-	r("exited with status", `(?:worker (\S+) )?exited with status (-?\d+)`, (*parser).supervisorExit)
-	r("spawned: ", `spawned: '(.*)' with pid (\d+)`, (*parser).supervisordStarts)
-	r("exited: ", `exited: (\S+) \(exit status (\d+)`, (*parser).supervisorExit)
-	r("terminated by SIG", `exited: (\S+) \(terminated by SIG(\w+)`, (*parser).supervisordSignal)
-	r("exit status ", `^exit status (\d+)$`, func(p *parser, l *logLine, m []string) { p.exit(l, m[1]) })
+	r("starting worker", `starting worker (\S+)(?: \(restart (\d+)\))?`, (*lane).supervisorStarts)
+	r("exited with status", `(?:worker (\S+) )?exited with status (-?\d+)`, (*lane).supervisorExit)
+	r("spawned: ", `spawned: '(.*)' with pid (\d+)`, (*lane).supervisordStarts)
+	r("exited: ", `exited: (\S+) \(exit status (\d+)`, (*lane).supervisorExit)
+	r("terminated by SIG", `exited: (\S+) \(terminated by SIG(\w+)`, (*lane).supervisordSignal)
+	status := func(w *lane, l *logLine, m []string) { w.exit(l, m[1]) }
+	r("exit status ", `^exit status (\d+)$`, status)
+	r("xit", `(?i)^(?:srun: error: \S+ tasks? \S+ |\W*error: |##\[error\])?[^:]{0,60}\b(?:exited|exits|exit|completed|finished|ended)\b.{0,20}?\b(?:code|status)\b[ :=]+(-?\d+)\.?$`, status)
 	r("worker ", `^worker (\S+): finished`, nothing)
 
 	// Settings: environment echoes and version banners.
-	r("=", `^(?:export )?((?:PYTORCH|CUDA|TORCH|TORCHINDUCTOR|NCCL|GLOO|OMP|MKL|CUBLAS|NVIDIA|XLA|JAX|TF|TRITON|HF|TRANSFORMERS|OPTUNA|SLURM)_?[A-Z0-9_]*)=(.*)$`, (*parser).setting)
-	r("torch ", `\b(?:torch|pytorch)[ =:]+v?(\d+\.\d+[\w.+]*)`, (*parser).banner)
-
-	// Ordinary messages of a logger. Warnings and errors that nobody knows are shown instead.
-	r("INFO", `^(?:\W*)INFO\b`, nothing)
-	r("DEBUG", `^(?:\W*)DEBUG\b`, nothing)
+	r("=", `^(?:export )?((?:PYTORCH|CUDA|TORCH|TORCHINDUCTOR|NCCL|GLOO|OMP|MKL|CUBLAS|NVIDIA|XLA|JAX|TF|TRITON|HF|TRANSFORMERS|OPTUNA|SLURM)_?[A-Z0-9_]*)=(.*)$`, (*lane).setting)
+	r("torch ", `\b(?:torch|pytorch)[ =:]+v?(\d+\.\d+[\w.+]*)`, (*lane).banner)
 
 	// What belongs to the line above.
-	r("Warning", `^(?:\S+:\d+: )?\w*Warning: `, func(p *parser, _ *logLine, _ []string) { p.inWrn = true })
+	r("Warning", `^(?:\S+:\d+: )?\w*Warning: `, func(w *lane, _ *logLine, _ []string) { w.inWrn = true })
 }
 
 // wouldRecognise says whether a line means something of its own, so that it ends a message above it.
-func (p *parser) wouldRecognise(text string) bool {
+func (w *lane) wouldRecognise(text string) bool {
 	for _, r := range recognisers {
 		if strings.Contains(text, r.needs) && r.re.MatchString(text) {
 			return true
 		}
 	}
-	return p.cat.MatchNative(text) != nil
+	return w.cat.MatchNative(text) != nil || text[0] != ' ' && (counted.MatchString(text) && figure.MatchString(text) || ended.MatchString(text)) || levelOf(text) == info
 }
 
 // recognise hands the line to the first recogniser that knows it.
-func (p *parser) recognise(l *logLine) bool {
+func (w *lane) recognise(l *logLine) bool {
+	w.beginLine(l)
+	if l.level == noLevel && aloneLine.MatchString(l.msg) && w.exceptionAlone(l) {
+		return true
+	}
 	for _, r := range recognisers {
 		if !strings.Contains(l.msg, r.needs) {
 			continue
 		}
 		if m := r.re.FindStringSubmatch(l.msg); m != nil {
-			p.begin(l.no)
-			r.take(p, l, m)
+			w.begin(l.no)
+			r.take(w, l, m)
 			return true
 		}
 	}
-	return p.errorLine(l) || p.continuation(l)
-}
-
-// errorLine takes a line that is error text without a traceback.
-func (p *parser) errorLine(l *logLine) bool {
-	if cl := p.cat.MatchNative(l.text); cl != nil {
-		p.native(l, cl.ID)
-		return true
-	}
-	if m := aloneLine.FindStringSubmatch(l.msg); m != nil {
-		text := m[1]
-		if m[2] != "" {
-			text += ": " + m[2]
-		}
-		p.failure(l, p.cat.MatchException(m[1], m[2]), timeline.FormException, text)
-		p.inMsg = true
-		return true
-	}
-	// A stamped warning or error that quotes a known failure is a program's report of one.
-	if l.stamped && hasLevel(l.text) {
-		if cl := p.cat.Match(l.msg); cl != nil {
-			p.failure(l, cl, timeline.FormHandler, l.msg)
-			p.inMsg = true
-			return true
-		}
-	}
-	return false
-}
-
-// native adds a native error line; a kernel prints the same assertion once per thread, which is one.
-func (p *parser) native(l *logLine, class string) {
-	if n := len(p.tl.Events); n > 0 {
-		if e := &p.tl.Events[n-1]; e.Kind == timeline.Failure && e.Form == timeline.FormNative && e.Class == class && max(e.EndLine, e.Pos.Line) == l.no-1 {
-			e.EndLine = l.no
-			return
-		}
-	}
-	p.failure(l, p.cat.Class(class), timeline.FormNative, l.text)
-}
-
-func hasLevel(text string) bool {
-	for _, w := range []string{"WARN", "ERROR", "CRITICAL", "FATAL", "[W ", "[E "} {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return w.errorLine(l) || w.endLine(l) || w.progressLine(l) || l.level == info || w.continuation(l)
 }
 
 // continuation says whether the line only goes on with what stands above it.
-func (p *parser) continuation(l *logLine) bool {
+func (w *lane) continuation(l *logLine) bool {
 	indented := l.text[0] == ' ' || l.text[0] == '\t'
 	switch {
-	case p.inCfg && indented:
+	case w.inCfg && indented:
 		return true
-	case p.inWrn && indented:
-		p.inWrn = false
+	case w.inWrn && indented:
+		w.inWrn = false
 		return true
-	case cudaBoilerplate(l.text):
+	case boilerplate(l.text):
 		return true
-	case p.inMsg && !l.stamped:
+	case w.inMsg && !l.stamped:
 		return true
 	}
 	return false
 }
 
-func (p *parser) trialBegins(l *logLine, m []string) {
+func (w *lane) trialBegins(l *logLine, m []string) {
 	n, _ := strconv.Atoi(m[1])
-	p.trial, p.failed = n, timeline.NoTrial
-	p.inCfg = true
-	p.event(timeline.TrialBegin, l).Trial = n
+	w.trial, w.failed, w.trials = n, timeline.NoTrial, true
+	w.inCfg = true
+	w.event(timeline.TrialBegin, l).Trial = n
 }
 
-func (p *parser) trialEnds(l *logLine, number string, state timeline.State, text string) *timeline.Event {
+func (w *lane) trialEnds(l *logLine, number string, state timeline.State, text string) *timeline.Event {
 	n, _ := strconv.Atoi(number)
-	l.ends = true
-	e := p.event(timeline.TrialEnd, l)
+	l.ends, w.trials = true, true
+	e := w.event(timeline.TrialEnd, l)
 	e.Trial, e.State, e.Text = n, state, firstLine(text)
-	if p.trial == n || p.trial == timeline.NoTrial {
-		p.trial = timeline.NoTrial
+	if w.trial == n || w.trial == timeline.NoTrial {
+		w.trial = timeline.NoTrial
 	}
-	p.failed = timeline.NoTrial
+	w.failed = timeline.NoTrial
 	return e
 }
 
-func (p *parser) trialFinished(l *logLine, m []string) {
-	p.trialEnds(l, m[1], timeline.Complete, m[2])
+func (w *lane) trialFinished(l *logLine, m []string) {
+	w.trialEnds(l, m[1], timeline.Complete, m[2])
 }
 
 // trialPruned also keeps an error that the pruning message quotes: crashes hide behind PRUNED.
-func (p *parser) trialPruned(l *logLine, m []string) {
-	end := p.trialEnds(l, m[1], timeline.Pruned, m[2])
+func (w *lane) trialPruned(l *logLine, m []string) {
+	end := w.trialEnds(l, m[1], timeline.Pruned, m[2])
 	n := end.Trial
-	if cl := p.cat.Match(m[2]); cl != nil {
-		e := p.failure(l, cl, timeline.FormOptuna, m[2])
+	if cl := w.cat.Match(m[2], ""); cl != nil {
+		e := w.failure(l, cl, timeline.FormOptuna, m[2])
 		e.Trial = n
 	}
 }
@@ -212,109 +170,113 @@ func (p *parser) trialPruned(l *logLine, m []string) {
 // reprError is a Python exception as repr() prints it, the way Optuna quotes it.
 var reprError = regexp.MustCompile(`^([A-Za-z_][\w.]*)\((.*?)\)\.?$`)
 
-func (p *parser) trialFailed(l *logLine, m []string) {
-	end := p.trialEnds(l, m[1], timeline.Fail, m[2])
+func (w *lane) trialFailed(l *logLine, m []string) {
+	end := w.trialEnds(l, m[1], timeline.Fail, m[2])
 	n := end.Trial
-	p.failed = n
+	w.failed = n
 	text := strings.TrimPrefix(m[2], "because of the following error: ")
-	cl := p.cat.Match(text)
+	cl := w.cat.Match(text, "")
 	if q := reprError.FindStringSubmatch(text); q != nil {
 		msg := strings.Trim(q[2], `'",`)
-		cl = p.cat.MatchException(q[1], msg)
+		cl = w.cat.MatchException(q[1], msg, "")
 		text = q[1] + ": " + msg
 	}
 	if cl == nil {
-		cl = p.cat.Class("unknown")
+		cl = w.cat.Class("unknown")
 	}
-	e := p.failure(l, cl, timeline.FormOptuna, text)
+	e := w.failure(l, cl, timeline.FormOptuna, text)
 	e.Trial = n
 }
 
 // trialFailedAgain is the second of the two lines that Optuna 3.1 and later write about one failure.
-func (p *parser) trialFailedAgain(l *logLine, m []string) {
+func (w *lane) trialFailedAgain(l *logLine, m []string) {
 	n, _ := strconv.Atoi(m[1])
 	l.ends = true
-	if p.failed == n {
+	if w.failed == n {
 		return
 	}
-	p.trialFailed(l, []string{"", m[1], "with value " + m[2]})
+	w.trialFailed(l, []string{"", m[1], "with value " + m[2]})
 }
 
-func (p *parser) studyOpened(l *logLine, m []string) {
-	e := p.event(timeline.StudyOpened, l)
+func (w *lane) studyOpened(l *logLine, m []string) {
+	e := w.event(timeline.StudyOpened, l)
 	e.Value = m[1]
-	if p.tl.Streams[0].Study == "" {
-		p.tl.Streams[0].Study = m[1]
+	if w.tl.Streams[0].Study == "" {
+		w.tl.Streams[0].Study = m[1]
 	}
 }
 
-func (p *parser) handlerBegins(l *logLine, m []string) {
+func (w *lane) handlerBegins(l *logLine, m []string) {
 	n, _ := strconv.Atoi(m[1])
-	p.block = &handlerBlock{trial: n, from: l.no}
+	w.block = &handlerBlock{trial: n, from: l.no}
 }
 
-func (p *parser) cleanupError(l *logLine, m []string) {
-	if cl := p.cat.Match(m[1]); cl != nil {
-		p.failure(l, cl, timeline.FormCleanup, m[1])
-		p.inMsg = true
+func (w *lane) cleanupError(l *logLine, m []string) {
+	if cl := w.cat.Match(m[1], ""); cl != nil {
+		w.failure(l, cl, timeline.FormCleanup, m[1])
+		w.inMsg = true
 	}
 }
 
-func (p *parser) supervisorStarts(l *logLine, m []string) {
+func (w *lane) supervisorStarts(l *logLine, m []string) {
 	restart := -1
 	if m[2] != "" {
 		restart, _ = strconv.Atoi(m[2])
 	}
-	p.starts(l, m[1], 0, restart)
+	w.starts(l, m[1], 0, restart)
 }
 
-func (p *parser) supervisordStarts(l *logLine, m []string) {
+func (w *lane) supervisordStarts(l *logLine, m []string) {
 	pid, _ := strconv.Atoi(m[2])
-	p.starts(l, m[1], pid, -1)
+	w.starts(l, m[1], pid, -1)
 }
 
 // starts begins a new process, unless the current one has shown nothing yet.
-func (p *parser) starts(l *logLine, worker string, pid, restart int) {
-	pr := &p.tl.Processes[p.proc]
+func (w *lane) starts(l *logLine, worker string, pid, restart int) {
+	pr := &w.tl.Processes[w.proc]
 	if pr.From.Line != l.no || pr.PID != 0 {
-		pr = p.newProcess(l.no, restart)
+		pr = w.newProcess(l.no, restart)
 	}
 	pr.Restart, pr.PID = restart, pid
 	if l.stamped {
 		pr.Start = l.time
 	}
-	p.name(worker)
-	e := p.event(timeline.ProcessStart, l)
+	w.name(worker)
+	e := w.event(timeline.ProcessStart, l)
 	e.Key, e.Number, e.PID = worker, restart, pid
 }
 
 // name gives the stream the name that the log itself uses.
-func (p *parser) name(worker string) {
-	if s := &p.tl.Streams[0]; !s.Stated && worker != "" {
+func (w *lane) name(worker string) {
+	if s := &w.tl.Streams[0]; !s.Stated && worker != "" {
 		s.Name, s.Stated = worker, true
 	}
 }
 
-func (p *parser) supervisorExit(l *logLine, m []string) { p.exit(l, m[2]) }
+func (w *lane) supervisorExit(l *logLine, m []string) { w.exit(l, m[2]) }
 
-func (p *parser) supervisordSignal(l *logLine, m []string) {
+func (w *lane) supervisordSignal(l *logLine, m []string) {
 	status := map[string]string{"KILL": "137", "TERM": "143", "SEGV": "139", "ABRT": "134", "INT": "130"}[m[2]]
 	if status == "" {
 		status = "128"
 	}
-	p.exit(l, status)
+	w.exit(l, status)
 }
 
-func (p *parser) exit(l *logLine, status string) {
+func (w *lane) exit(l *logLine, status string) {
 	l.ends = true
-	e := p.event(timeline.ProcessExit, l)
+	e := w.event(timeline.ProcessExit, l)
 	e.Number, _ = strconv.Atoi(status)
-	pr := &p.tl.Processes[p.proc]
-	pr.Exited, pr.ExitStatus = true, e.Number
+	pr := &w.tl.Processes[w.proc]
+	pr.Exited, pr.ExitStatus, pr.ExitLine = true, e.Number, l.no
+	w.over = true
+	if e.Number == 0 {
+		pr.Finished = l.no
+	}
 }
 
-func (p *parser) setting(l *logLine, m []string) {
-	e := p.event(timeline.Setting, l)
+func (w *lane) setting(l *logLine, m []string) {
+	e := w.event(timeline.Setting, l)
 	e.Key, e.Value = m[1], m[2]
 }
 
@@ -325,25 +287,25 @@ var (
 )
 
 // banner is the line in which a process says what it runs on; it may also give pid and worker.
-func (p *parser) banner(l *logLine, _ []string) {
+func (w *lane) banner(l *logLine, _ []string) {
 	if m := pidPart.FindStringSubmatch(l.msg); m != nil {
 		pid, _ := strconv.Atoi(m[1])
-		pr := &p.tl.Processes[p.proc]
+		pr := &w.tl.Processes[w.proc]
 		if pr.PID != 0 && pr.PID != pid {
-			pr = p.newProcess(l.no, -1)
+			pr = w.newProcess(l.no, -1)
 		}
 		pr.PID = pid
 	}
 	if m := workerPart.FindStringSubmatch(l.msg); m != nil {
-		p.name(m[1])
+		w.name(m[1])
 	}
 	for _, part := range strings.Split(l.msg, "|") {
 		part = strings.TrimSpace(part)
 		if m := bannerPart.FindStringSubmatch(part); m != nil {
-			e := p.event(timeline.Setting, l)
+			e := w.event(timeline.Setting, l)
 			e.Key, e.Value = strings.ToLower(m[1]), m[2]
 		} else if strings.HasPrefix(part, "NVIDIA ") || strings.HasPrefix(part, "AMD ") {
-			e := p.event(timeline.Setting, l)
+			e := w.event(timeline.Setting, l)
 			e.Key, e.Value = "gpu", part
 		}
 	}

@@ -1,13 +1,17 @@
 // Package trainlog reads the text logs of training processes: Optuna's own lines, trial blocks,
-// tracebacks, epoch lines, allocator figures, settings, supervisor lines and native error lines.
+// tracebacks, progress, allocator figures, settings, supervisor lines and native error lines.
 //
-// A line is understood or counted as not understood; none is dropped in silence.
+// A log is read in this order: lines into segments (a progress bar writes many on one line), records
+// out of JSON, writers by the prefix of their lines, tracebacks and reports as one record each, and only
+// then error text, which counts on exception lines, on lines of level ERROR and on the native lines that
+// the catalogue lists. A line is understood or counted as not understood; none is dropped in silence.
 package trainlog
 
 import (
 	"bytes"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,34 +25,26 @@ import (
 // reader's; no text is an error. src is the index that places in the result refer to.
 func Read(r io.Reader, name string, src int, cat *failure.Catalogue) (*timeline.Timeline, error) {
 	base := filepath.Base(name)
-	p := &parser{
-		cat: cat, src: src, tl: &timeline.Timeline{}, proc: -1,
-		trial: timeline.NoTrial, failed: timeline.NoTrial,
-		unread: map[string]*timeline.Problem{},
-	}
+	p := &parser{cat: cat, src: src, tl: &timeline.Timeline{}, lanes: map[string]*lane{}, unread: map[string]*timeline.Problem{}}
 	p.tl.Streams = []timeline.Stream{{Source: src, Name: strings.TrimSuffix(base, filepath.Ext(base))}}
 	p.account.Kind = timeline.TrainLog
 	n, err := eachSegment(r, p.segment)
 	p.account.Bytes = n
-	p.finish()
+	p.end()
 	return p.tl, err
 }
 
+// A parser holds what all writers of a file share: the clock, the account, the runs.
 type parser struct {
 	cat     *failure.Catalogue
 	src     int
 	tl      *timeline.Timeline
 	account timeline.Source
-
-	proc   int // index of the current process, -1 before the first sign of one
-	trial  int // the trial that is open
-	failed int // the trial that Optuna just called failed, whose traceback may follow
-
-	tb    *traceback    // open traceback
-	block *handlerBlock // open report of a caught error
-	inCfg bool          // within a trial's configuration block
-	inWrn bool          // the line after a Python warning quotes its source
-	inMsg bool          // lines that may belong to a message that began above
+	lanes   map[string]*lane // by prefix; the one without is always there
+	order   []*lane          // as they appeared
+	run     int
+	banner  []string // shapes of the file's first lines
+	headed  int      // lines looked at for them
 
 	lineOK   bool // whether a segment of the current line was understood
 	lineFull bool // whether a segment of the current line was not blank
@@ -60,8 +56,15 @@ type parser struct {
 	lastLine int
 	noYear   bool // stamps without a year were met before any year was known
 
-	unread map[string]*timeline.Problem // by shape of line
+	recent [leadLines]string // the last lines that were not blank, oldest first
+	unread map[string]*timeline.Problem
 }
+
+// leadLines is how many lines before a failure are kept with it.
+const leadLines = 3
+
+// maxLanes bounds the writers that are told apart; a file with more is no log of ranks.
+const maxLanes = 4096
 
 // segment takes one piece of the log.
 func (p *parser) segment(s segment) {
@@ -76,8 +79,12 @@ func (p *parser) segment(s segment) {
 		} else if s.last {
 			p.notUnderstood(s)
 		}
+		copy(p.recent[:], p.recent[1:])
+		p.recent[leadLines-1] = s.text
 	} else {
-		p.blank()
+		for _, w := range p.order {
+			w.blank()
+		}
 	}
 	if s.last {
 		p.account.Lines++
@@ -95,44 +102,45 @@ func (p *parser) segment(s segment) {
 
 // understand says whether anything knows the segment.
 func (p *parser) understand(s segment) bool {
-	text := stripPrefix(s.text)
-	st, stamped := findStamp(text)
-	if stamped && st.noYear {
-		stamped = p.addYear(&st)
+	p.keepBanner(s.text)
+	r, ok := unwrap(s.text)
+	if !ok {
+		r.lines = unglue(s.text)
 	}
-	if d := p.anchor.Sub(st.time); stamped && d > 0 && d < time.Second && st.time.Nanosecond() == 0 {
-		st.time = p.anchor // a clock of whole seconds, not one that went back
-	}
-	if i := strings.Index(text, tracebackHead); i >= 0 {
-		if p.tb == nil || !p.tb.chained {
-			p.closeBlocks(s.line - 1)
+	known := false
+	for _, text := range r.lines {
+		text = strings.TrimRight(text, " \t")
+		if text == "" {
+			continue
 		}
-		p.openTraceback()
-		return true
-	}
-	if p.tb != nil {
-		if !stamped && p.tb.add(p, s.line, text) {
-			return true
+		name, rest := splitLane(text)
+		if rest == "" {
+			continue
 		}
-		p.closeTraceback(s.line - 1)
-	}
-	if p.block != nil {
-		if !stamped && p.block.add(s.line, text) {
-			return true
+		if p.writer(name).understand(s.line, rest) {
+			known = true
 		}
-		p.closeHandler(s.line - 1)
 	}
-	msg := text
-	if stamped {
-		msg = strings.TrimLeft(text[st.end:], "] \t|:-")
-		p.inCfg, p.inMsg = false, false
+	if r.timed && (!r.time.noYear || p.addYear(&r.time)) {
+		p.settle(nil, r.time.time, s.line, false)
 	}
-	l := &logLine{no: s.line, text: text, msg: msg, stamped: stamped, time: st.time}
-	ok := p.recognise(l)
-	if stamped {
-		p.settle(st.time, s.line, l.ends)
+	return known
+}
+
+// writer is the lane of that prefix.
+func (p *parser) writer(name string) *lane {
+	w := p.lanes[name]
+	if w == nil {
+		if len(p.lanes) >= maxLanes {
+			name = ""
+		}
+		if w = p.lanes[name]; w == nil {
+			w = &lane{parser: p, lane: name, proc: -1, trial: timeline.NoTrial, failed: timeline.NoTrial}
+			p.lanes[name] = w
+			p.order = append(p.order, w)
+		}
 	}
-	return ok
+	return w
 }
 
 // addYear gives a stamp without a year the year of the last full one. Around New Year the nearer
@@ -146,77 +154,10 @@ func (p *parser) addYear(st *stamp) bool {
 	return true
 }
 
-// stripPrefix takes off what launchers put before every line: torchrun's [rank0]: and [default0]:.
-func stripPrefix(s string) string {
-	for _, p := range []string{"[rank", "[default"} {
-		if rest, ok := strings.CutPrefix(s, p); ok {
-			if i := strings.Index(rest, "]:"); i > 0 && i <= 4 {
-				return strings.TrimPrefix(rest[i+2:], " ")
-			}
-		}
-	}
-	return s
-}
-
-func (p *parser) blank() {
-	if p.tb != nil {
-		p.tb.blank = true
-	}
-	p.inWrn, p.inMsg = false, false
-}
-
-// event adds an event at a line, in the current process and trial.
-func (p *parser) event(kind timeline.EventKind, l *logLine) *timeline.Event {
-	p.begin(l.no)
-	e := timeline.Event{Kind: kind, Pos: timeline.Pos{Source: p.src, Line: l.no}, Process: p.proc, Trial: timeline.NoTrial, Quality: timeline.TimeUnknown}
-	if l.stamped {
-		e.Time, e.Quality = l.time, timeline.TimeStated
-	} else {
-		p.events = append(p.events, len(p.tl.Events))
-	}
-	p.tl.Events = append(p.tl.Events, e)
-	return &p.tl.Events[len(p.tl.Events)-1]
-}
-
-// failure adds error text that counts.
-func (p *parser) failure(l *logLine, cl *failure.Class, form timeline.Form, text string) *timeline.Event {
-	e := p.event(timeline.Failure, l)
-	e.Class, e.Form = cl.ID, form
-	e.Facts = cl.ReadFacts(text)
-	e.Text = firstLine(text)
-	e.Trial = p.trial
-	if e.Trial == timeline.NoTrial {
-		e.Trial = p.failed
-	}
-	return e
-}
-
-// firstLine cuts a message to its first line and to 4 KiB.
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
-	return lines.Cut(s, 4<<10)
-}
-
-// begin makes sure that there is a process for what follows.
-func (p *parser) begin(line int) {
-	if p.proc < 0 {
-		p.newProcess(line, -1)
-	}
-}
-
-func (p *parser) newProcess(line, restart int) *timeline.Process {
-	if p.proc >= 0 {
-		p.tl.Processes[p.proc].To = timeline.Pos{Source: p.src, Line: line - 1}
-	}
-	p.trial, p.failed = timeline.NoTrial, timeline.NoTrial
-	p.tl.Processes = append(p.tl.Processes, timeline.Process{Restart: restart, From: timeline.Pos{Source: p.src, Line: line}})
-	p.proc = len(p.tl.Processes) - 1
-	return &p.tl.Processes[p.proc]
-}
-
 // settle gives everything that waits a time, now that the next stamp is known. An error report that
-// a trial's or process's end follows happened just before it; other lines lie evenly between.
-func (p *parser) settle(t time.Time, line int, ends bool) {
+// a trial's or process's end follows happened just before it; other lines lie evenly between. w is the
+// writer of the stamp, if one is known.
+func (p *parser) settle(w *lane, t time.Time, line int, ends bool) {
 	prev, from := p.anchor, p.anchored
 	if !prev.IsZero() && t.Before(prev) { // an older run was appended, or the clock was set back
 		prev = time.Time{}
@@ -241,8 +182,8 @@ func (p *parser) settle(t time.Time, line int, ends bool) {
 	}
 	p.events, p.allocs = p.events[:0], p.allocs[:0]
 	p.anchor, p.anchored = t, line
-	if p.proc >= 0 {
-		pr := &p.tl.Processes[p.proc]
+	if w != nil && w.proc >= 0 {
+		pr := &p.tl.Processes[w.proc]
 		if pr.Start.IsZero() {
 			pr.Start = t
 		}
@@ -250,9 +191,17 @@ func (p *parser) settle(t time.Time, line int, ends bool) {
 	}
 }
 
-// finish closes what is open and writes the account.
-func (p *parser) finish() {
-	p.closeBlocks(p.lastLine)
+// closeLanes ends what every writer has open, and their processes.
+func (p *parser) closeLanes(line int) {
+	for _, w := range p.order {
+		w.closeBlocks(line)
+		w.endProcess(line)
+	}
+}
+
+// end closes what is open and writes the account.
+func (p *parser) end() {
+	p.closeLanes(p.lastLine)
 	for _, i := range p.events { // after the last stamp only a lower bound is known
 		if e := &p.tl.Events[i]; !p.anchor.IsZero() {
 			e.Quality, e.After, e.Time = timeline.TimeInterpolated, p.anchor, p.anchor
@@ -265,9 +214,6 @@ func (p *parser) finish() {
 			a.Quality = timeline.TimeUnknown
 		}
 	}
-	if p.proc >= 0 {
-		p.tl.Processes[p.proc].To = timeline.Pos{Source: p.src, Line: p.lastLine}
-	}
 	if p.noYear {
 		p.account.Notes = append(p.account.Notes, "some lines have times without a year and no line before them has one; they lie between their neighbours")
 	}
@@ -279,13 +225,15 @@ func (p *parser) finish() {
 	p.tl.Sort()
 }
 
-func (p *parser) closeBlocks(line int) {
-	if p.tb != nil {
-		p.closeTraceback(line)
+// lead is the lines before the current one.
+func (p *parser) lead() []string {
+	var out []string
+	for _, l := range p.recent {
+		if l != "" {
+			out = append(out, strings.Clone(lines.Cut(l, 200)))
+		}
 	}
-	if p.block != nil {
-		p.closeHandler(line)
-	}
+	return out
 }
 
 // Sniff says whether the head of a file looks like a training log: text of which a fair part is
@@ -298,10 +246,8 @@ func Sniff(head []byte) bool {
 	if err != nil {
 		return false
 	}
-	for _, e := range tl.Events {
-		if e.Kind != timeline.Setting && e.Kind != timeline.Epoch {
-			return true
-		}
+	if slices.ContainsFunc(tl.Events, func(e timeline.Event) bool { return e.Kind != timeline.Setting && e.Kind != timeline.Epoch }) {
+		return true
 	}
 	acc := tl.Sources[0]
 	return acc.Understood*10 >= acc.Lines-acc.Blank && acc.Understood > 0

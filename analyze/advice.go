@@ -1,0 +1,53 @@
+package analyze
+
+import (
+	"strings"
+
+	"postmortem/ingest/failure"
+	"postmortem/ingest/timeline"
+)
+
+// Advice is one thing to do about a class that occurred.
+type Advice struct {
+	For        string `json:"for"` // class
+	Text       string `json:"text"`
+	Because    string `json:"because"`     // the condition under which it applies; "" for always
+	AlreadySet bool   `json:"already_set"` // what it asks for was seen to be set, and the failure came all the same
+	Verify     string `json:"verify"`
+	Provenance string `json:"provenance"`
+}
+
+// advice collects what the catalogue says about classes, in their order. What is set already goes last.
+func advice(cat *failure.Catalogue, tl *timeline.Timeline, classes []string) []Advice {
+	out, set := []Advice{}, []Advice{}
+	for _, id := range classes {
+		cl := cat.Class(id)
+		for _, a := range cl.Advice {
+			x := Advice{For: cl.ID, Text: a.Text, Because: a.When, Verify: a.Verify, Provenance: a.Source}
+			if x.Verify == "" {
+				x.Verify = cl.Verify
+			}
+			if x.AlreadySet = isSet(tl, a.Sets); x.AlreadySet {
+				set = append(set, x)
+			} else {
+				out = append(out, x)
+			}
+		}
+	}
+	return append(out, set...)
+}
+
+// isSet says whether some log shows that a setting is in effect: KEY=PART, of which PART must be in the
+// value.
+func isSet(tl *timeline.Timeline, sets string) bool {
+	key, part, ok := strings.Cut(sets, "=")
+	if !ok {
+		return false
+	}
+	for _, e := range tl.Events {
+		if e.Kind == timeline.Setting && e.Key == key && e.Value != "" && strings.Contains(e.Value, part) {
+			return true
+		}
+	}
+	return false
+}

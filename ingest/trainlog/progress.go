@@ -1,0 +1,168 @@
+package trainlog
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"postmortem/ingest/timeline"
+)
+
+// A unit is what a progress line counts.
+type unit int
+
+const (
+	bars unit = iota // progress bars, which begin anew at every epoch
+	steps
+	epochs
+	units
+)
+
+// counted is a line of a training loop: what it counts and how far it is. A figure must follow.
+var counted = regexp.MustCompile(`(?i)(?:^|[\s\[(|:,])(epoch|step|global_step|iter|iters|iteration|batch|update|round|episode|it)s?\W{0,3}(\d+(?:\.\d+)?)\b`)
+
+var figure = regexp.MustCompile(`(?i)loss|acc|ppl|perplexity|lr\b|learning.rate|it/s|s/it|samples|tokens|reward|score|f1\b|auc|bleu|time|eta\b|\d+/\d+|\d%|\d+\.\d+`)
+
+// ended is a word that says a run ended well. A trial or epoch that is done is not the run.
+var (
+	ended = regexp.MustCompile(`(?i)\b(?:training|train|trainer\.fit|fit|fine-?tuning|pre-?training|run|job|script|experiment|optimi[sz]ation|sweep|everything|all (?:\d+ )?(?:epochs|trials|jobs|runs|done|tasks)|main)\b\W{0,3}(?:is |has |was |run |process |loop |job )?\b(?:complete[d]?|finished|done|ended|stopped|succeeded|successful(?:ly)?)\b|^\W*(?:all )?(?:done|finished|completed|success)\W*$|\bfinished (?:training|with 0 errors|successfully|running)|\bcompleted (?:successfully|training)|\bsuccessfully (?:completed|finished|trained)|` + "`Trainer\\.fit` stopped: `max_\\w+=\\d+` reached|'train_runtime'|\\bexit(?:ed)?(?: with)? (?:code|status):? 0\\b")
+	not   = regexp.MustCompile(`(?i)\b(?:fail|failed|failure|abort|aborted|crash|crashed|not|un\w+|incomplete|early|interrupted|killed|error)\b`)
+
+	// begins is a word that says a run begins, where one before it is over.
+	begins = regexp.MustCompile(`(?i)^\s*(?:[+$>] )?(?:(?:python3?|torchrun|accelerate|deepspeed|srun|bash|sh) \S+|\W*(?:re)?(?:start|launch|begin|resum)(?:ing|ed)?\b.{0,40}\b(?:training|run|job|experiment|attempt|from|worker|process|trainer)\b|\W*(?:run|attempt|job|restart|launch)\W{0,2}#?\d+\b|\W*(?:new|next) (?:run|attempt|job)\b|.{0,30}\bresum(?:ing|ed) from\b|.{0,60}will restart worker group|.{0,40}Rendezvous'ing worker group|.{0,20}\bjob (?:id|started)\b)`)
+)
+
+// progressLine takes a line that shows the training going on.
+func (w *lane) progressLine(l *logLine) bool {
+	if l.level >= warning {
+		return false
+	}
+	m := counted.FindStringSubmatchIndex(l.msg)
+	if m == nil || !figure.MatchString(l.msg[:m[2]]+l.msg[m[3]:]) || m[0] > 100 {
+		return false
+	}
+	n, err := strconv.ParseFloat(l.msg[m[4]:m[5]], 64)
+	if err != nil {
+		return false
+	}
+	u := steps
+	if strings.EqualFold(l.msg[m[2]:m[3]], "epoch") {
+		u = epochs
+	}
+	w.advance(l.no, u, n)
+	if x := trainLoss.FindStringSubmatch(l.msg); x != nil {
+		if f, ok := number(x[1]); ok {
+			w.loss(l, f)
+		}
+	}
+	return true
+}
+
+// endLine takes a line that says the run ended well.
+func (w *lane) endLine(l *logLine) bool {
+	if l.level >= warning || len(l.msg) > 300 || !ended.MatchString(l.msg) || not.MatchString(ended.ReplaceAllString(l.msg, "")) {
+		return false
+	}
+	w.finish(l.no)
+	return true
+}
+
+// finish notes that the process said it ended well.
+func (w *lane) finish(line int) {
+	w.begin(line)
+	w.tl.Processes[w.proc].Finished = line
+	w.over = true
+}
+
+// beginLine begins a new run where the one before is over and the line says that one begins.
+func (w *lane) beginLine(l *logLine) {
+	if w.lane == "" && (w.dead || w.over) && !w.trials && l.level < warning && len(l.msg) < 300 && (begins.MatchString(l.msg) || w.isBanner(l.text)) {
+		w.nextRun(l.no)
+	}
+}
+
+// nextRun begins a new run: in this file everything that follows is another life of the processes.
+func (w *lane) nextRun(line int) {
+	w.closeLanes(line - 1)
+	w.parser.run++
+	w.newProcess(line, -1)
+}
+
+// advance notes a sign of progress. What was not survived before cannot have been the end of this
+// process, unless the count shows that another run begins.
+func (w *lane) advance(line int, u unit, n float64) {
+	w.begin(line)
+	pr := &w.tl.Processes[w.proc]
+	last, seen := w.count[u], w.counted[u]
+	back := seen && n < last && (u == epochs || u == steps && !w.counted[epochs])
+	if pr.Exited || !w.trials && (w.dead && (back || w.stopped) || w.over && back) {
+		w.nextRun(line)
+		pr = &w.tl.Processes[w.proc]
+		seen = false
+	}
+	w.count[u], w.counted[u] = n, true
+	if pr.FirstProgress == 0 {
+		pr.FirstProgress = line
+	}
+	pr.LastProgress = line
+	kept := w.pending[:0]
+	for _, i := range w.pending {
+		e := &w.tl.Events[i]
+		switch {
+		case e.Form == timeline.FormMetric:
+			kept = append(kept, i) // only a finite loss ends it
+		case e.Fatal && !seen && u != bars:
+			// The first count after a process's death is what it had printed before and not yet written.
+			kept = append(kept, i)
+		default:
+			e.Resumed = line
+		}
+	}
+	w.pending = kept
+	if len(kept) == 0 {
+		w.dead, w.raised = false, false
+	}
+}
+
+// loss watches for the loss that is no number.
+func (w *lane) loss(l *logLine, f float64) {
+	bad := math.IsNaN(f) || math.IsInf(f, 0)
+	switch {
+	case bad && !w.nan:
+		w.failure(l, w.cat.Class("numeric/nan-loss"), timeline.FormMetric, l.msg)
+	case !bad && w.nan:
+		kept := w.pending[:0]
+		for _, i := range w.pending {
+			if e := &w.tl.Events[i]; e.Form == timeline.FormMetric {
+				e.Resumed = l.no
+			} else {
+				kept = append(kept, i)
+			}
+		}
+		w.pending = kept
+	}
+	w.nan = bad
+}
+
+// bannerLines is how many of a file's first lines may tell that a later run begins.
+const bannerLines = 3
+
+func (p *parser) keepBanner(text string) {
+	if p.headed++; p.headed <= bannerLines && len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !counted.MatchString(text) {
+		p.banner = append(p.banner, numberLike.ReplaceAllString(text, "#"))
+	}
+}
+
+func (p *parser) isBanner(text string) bool {
+	if len(p.banner) == 0 || len(text) < 8 {
+		return false
+	}
+	shape := numberLike.ReplaceAllString(text, "#")
+	for _, b := range p.banner {
+		if b == shape {
+			return true
+		}
+	}
+	return false
+}

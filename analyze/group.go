@@ -29,9 +29,15 @@ func (r *run) processIncidents(process int, events []timeline.Event) {
 		switch e.Kind {
 		case timeline.Epoch:
 			recovered(e.Trial)
+			if open != poison && e.Trial != openTrial && openTrial != timeline.NoTrial {
+				open = nil // the next trial is under way
+			}
 		case timeline.TrialEnd:
 			if e.State == timeline.Complete {
 				recovered(e.Trial)
+				if open != poison && e.Trial != openTrial {
+					open = nil
+				}
 			}
 		case timeline.ProcessExit:
 			exit = &e
@@ -94,7 +100,9 @@ func (r *run) survived(in *incident) bool {
 
 // absorb adds a further error of the same trial or end, which becomes the root when it is the better one.
 func (r *run) absorb(in *incident, e timeline.Event) {
-	if r.outranks(in.root, e) {
+	dead := slices.ContainsFunc(in.echoes, func(e timeline.Event) bool { return e.Fatal })
+	late := dead && r.cat.Class(e.Class).Role == failure.Stop && !slices.Contains(r.cat.Class(in.root.Class).YieldsTo, e.Class)
+	if !late && r.outranks(in.root, e) {
 		in.root, e = e, in.root
 	}
 	in.echo(e)
@@ -104,7 +112,7 @@ func (r *run) absorb(in *incident, e timeline.Event) {
 func (r *run) outranks(old, e timeline.Event) bool {
 	o, n := r.cat.Class(old.Class), r.cat.Class(e.Class)
 	if o == n { // the better witness of one error
-		return rank(e.Form) < rank(old.Form)
+		return witness(n, e.Form) < witness(n, old.Form)
 	}
 	minor := func(cl *failure.Class, e timeline.Event) bool {
 		return cl.Role == failure.Wrapper || cl.Role == failure.Teardown || cl.Role == failure.Note || softXid(e)
@@ -114,13 +122,15 @@ func (r *run) outranks(old, e timeline.Event) bool {
 	}
 	reported := old.Form == timeline.FormHandler || old.Form == timeline.FormWarning || old.Form == timeline.FormCleanup || old.Form == timeline.FormMetric
 	switch {
-	case minor(n, e):
+	case minor(n, e), n.ID == failure.Unknown:
 		return false
+	case o.Role == failure.Wrapper && old.Fatal && (n.Role == failure.Cascade || n.Role == failure.Stop) && !slices.Contains(o.YieldsTo, n.ID):
+		return false // a rank had failed before the others noticed
 	case slices.Contains(o.YieldsTo, n.ID), minor(o, old), o.Role == failure.Cascade && n.Role == failure.Root:
 		return true
-	case o.ID == "cuda/unknown-error" || o.ID == failure.Unknown:
-		return rank(e.Form) < rank(old.Form) || o.ID == failure.Unknown
-	case n.Poisons && o.Context:
+	case o.ID == failure.Unknown:
+		return n.Role == failure.Root
+	case n.Poisons && o.Context, o.ID == "cuda/unknown-error" && n.Context:
 		return rank(e.Form) < rank(old.Form)
 	case old.Form == timeline.FormWarning:
 		return n.Role == failure.Root || n.Role == failure.Stop
@@ -150,6 +160,15 @@ func softXid(e timeline.Event) bool {
 func rank(f timeline.Form) int {
 	return slices.Index([]timeline.Form{timeline.FormMetric, timeline.FormNative, timeline.FormKernel, timeline.FormTraceback, timeline.FormException,
 		timeline.FormHandler, timeline.FormOptuna, timeline.FormAttribute, timeline.FormCleanup, timeline.FormWarning, timeline.FormExit}, f)
+}
+
+// witness ranks the forms of one class: a native line tells more than the exception only where that comes
+// late, after the card's own assertion.
+func witness(cl *failure.Class, f timeline.Form) int {
+	if f == timeline.FormNative && !cl.Poisons {
+		f = timeline.FormException
+	}
+	return rank(f)
 }
 
 // echo adds a further sign.

@@ -134,8 +134,12 @@ func (r *run) listIncidents() []Incident {
 		if !e.Time.IsZero() {
 			x.Peaks = r.peaks(e.Process, e.Time.Add(-beforeIncident), e.Time)
 		}
-		for _, f := range e.Facts {
-			x.Facts[f.Name] = f.Value
+		for _, w := range append([]timeline.Event{e}, in.echoes...) { // what the root's line does not hold, another of its kind may
+			for _, f := range w.Facts {
+				if _, known := x.Facts[f.Name]; !known && w.Class == e.Class && w.Trial == e.Trial {
+					x.Facts[f.Name] = f.Value
+				}
+			}
 		}
 		x.Lead, x.Fingerprint = e.Lead, cl.Fingerprint(e.Text)
 		x.Misplaced = cl.Poisons && (e.Form == timeline.FormTraceback || e.Form == timeline.FormException) && !r.blocking(e)

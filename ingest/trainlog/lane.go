@@ -56,7 +56,7 @@ func noticeOf(l *logLine) notice {
 		return inThread
 	case strings.HasPrefix(l.text, "Process ") && strings.HasSuffix(l.text, ":"):
 		return inChild
-	case l.level == failing || l.level == warning:
+	case l.level == failing && letterLevel(l.text) == noLevel:
 		return logged
 	}
 	return nothingSaid

@@ -31,6 +31,7 @@ func levelOf(s string) level {
 	if sinceBoot.MatchString(s) {
 		return noLevel // the kernel calls a hung task INFO
 	}
+	found := noLevel
 	for i := 0; i < len(s) && i < levelReach; {
 		if !isLetter(s[i]) {
 			i++
@@ -41,11 +42,14 @@ func levelOf(s string) level {
 			j++
 		}
 		if l := levels[s[i:j]]; l != noLevel && (i == 0 || s[i-1] != '_' && s[i-1] != '=') {
-			return l
+			// A logger that wraps another's line has a level and a time of its own.
+			if found == noLevel || i > 1 && s[i-1] == ' ' && isDigit(s[i-2]) {
+				found = l
+			}
 		}
 		i = j
 	}
-	return noLevel
+	return found
 }
 
 // letterLevel reads "E1120 19:38:35", "[E1120 …", "[W 2026-11-20 …" and "[E ProcessGroupNCCL.cpp…".

@@ -9,14 +9,14 @@ import (
 // lanePrefixes are what launchers, schedulers and log drivers put before the lines of one of several
 // writers: group 1 names the writer.
 var lanePrefixes = []*regexp.Regexp{
-	regexp.MustCompile(`^\[((?:rank|default|local_rank|worker|gpu|node|proc|process|task|replica|pid|actor)[ _=:#-]?\d{1,7})\](?:: ?|\s+)`), // torchrun, and programs' own
-	regexp.MustCompile(`^\((\w+ pid=\d+(?:, ip=[\d.]+)?)\) `),                                                                               // Ray
-	regexp.MustCompile(`^\((pid=\d+(?:, ip=[\d.]+)?)\) `),                                                                                   //
-	regexp.MustCompile(`^\[(\d{1,5},\d{1,5})\]<std(?:out|err)>: ?`),                                                                         // mpirun --tag-output
-	regexp.MustCompile(`^([A-Za-z][\w.]*[-_.]\d{1,4}) +\| `),                                                                                // docker compose
-	regexp.MustCompile(`^\[(pod/[^\]\s]+)\] `),                                                                                              // kubectl logs --prefix
-	regexp.MustCompile(`(?i)^((?:rank|gpu|local_rank)[ _=:#-]?\d{1,4})(?: ?[:|>] )`),                                                        // programs' own
-	regexp.MustCompile(`^ ?(\d{1,4}): `),                                                                                                    // srun --label
+	regexp.MustCompile(`^\[((?:rank|default|local_rank|worker|gpu|node|proc|process|task|replica|pid|actor)[ _=:#-]?\d{1,7})\](?:: ?|\s+|$)`), // torchrun, and programs' own
+	regexp.MustCompile(`^\((\w+ pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`),                                                                           // Ray
+	regexp.MustCompile(`^\((pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`),                                                                               //
+	regexp.MustCompile(`^\[(\d{1,5},\d{1,5})\]<std(?:out|err)>: ?`),                                                                           // mpirun --tag-output
+	regexp.MustCompile(`^([A-Za-z][\w.]*[-_.]\d{1,4}) +\|(?: |$)`),                                                                            // docker compose
+	regexp.MustCompile(`^\[(pod/[^\]\s]+)\](?: |$)`),                                                                                          // kubectl logs --prefix
+	regexp.MustCompile(`(?i)^((?:rank|gpu|local_rank)[ _=:#-]?\d{1,4})(?: ?[:|>](?: |$))`),                                                    // programs' own
+	regexp.MustCompile(`^ ?(\d{1,4}):(?: |$)`),                                                                                                // srun --label
 }
 
 // splitLane takes the writer's name off a line; "" when the line does not carry one. A time that a log

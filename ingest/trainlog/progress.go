@@ -3,6 +3,7 @@ package trainlog
 import (
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -35,7 +36,7 @@ var (
 
 // progressLine takes a line that shows the training going on.
 func (w *lane) progressLine(l *logLine) bool {
-	if l.level >= warning {
+	if l.level >= warning || strings.HasPrefix(l.msg, "wandb:") {
 		return false
 	}
 	m := counted.FindStringSubmatchIndex(l.msg)
@@ -50,7 +51,7 @@ func (w *lane) progressLine(l *logLine) bool {
 	if strings.EqualFold(l.msg[m[2]:m[3]], "epoch") {
 		u = epochs
 	}
-	w.advance(l.no, u, n)
+	w.advance(l.no, u, n, m[2] < 16)
 	if x := trainLoss.FindStringSubmatch(l.msg); x != nil {
 		if f, ok := number(x[1]); ok {
 			w.loss(l, f)
@@ -77,9 +78,14 @@ func (w *lane) finish(line int) {
 
 // beginLine begins a new run where the one before is over and the line says that one begins.
 func (w *lane) beginLine(l *logLine) {
-	if w.lane == "" && (w.dead || w.over) && !w.trials && l.level < warning && len(l.msg) < 300 && (begins.MatchString(l.msg) || w.isBanner(l.text)) {
+	if w.lane == "" && !w.trials && l.level < warning && len(l.msg) < 300 && w.troubled() && (begins.MatchString(l.msg) || w.isBanner(l.text)) {
 		w.nextRun(l.no)
 	}
+}
+
+// troubled says whether the run may be over: some writer failed and did not go on, or said it ended.
+func (p *parser) troubled() bool {
+	return slices.ContainsFunc(p.order, func(w *lane) bool { return w.dead || w.over || len(w.pending) > 0 || w.tb != nil })
 }
 
 // nextRun begins a new run: in this file everything that follows is another life of the processes.
@@ -90,18 +96,21 @@ func (w *lane) nextRun(line int) {
 }
 
 // advance notes a sign of progress. What was not survived before cannot have been the end of this
-// process, unless the count shows that another run begins.
-func (w *lane) advance(line int, u unit, n float64) {
+// process, unless the count shows that another run begins. firm says that the line is about the count:
+// a summary that mentions an earlier epoch begins no run.
+func (w *lane) advance(line int, u unit, n float64, firm bool) {
 	w.begin(line)
 	pr := &w.tl.Processes[w.proc]
 	last, seen := w.count[u], w.counted[u]
-	back := seen && n < last && (u == epochs || u == steps && !w.counted[epochs])
+	back := firm && seen && n < last && (u == epochs || u == steps && !w.counted[epochs])
 	if pr.Exited || !w.trials && (w.dead && (back || w.stopped) || w.over && back) {
 		w.nextRun(line)
 		pr = &w.tl.Processes[w.proc]
 		seen = false
 	}
-	w.count[u], w.counted[u] = n, true
+	if firm || n > last {
+		w.count[u], w.counted[u] = n, true
+	}
 	if pr.FirstProgress == 0 {
 		pr.FirstProgress = line
 	}
@@ -112,8 +121,9 @@ func (w *lane) advance(line int, u unit, n float64) {
 		switch {
 		case e.Form == timeline.FormMetric:
 			kept = append(kept, i) // only a finite loss ends it
-		case e.Fatal && !seen && u != bars:
-			// The first count after a process's death is what it had printed before and not yet written.
+		case e.Fatal && (!seen || n <= last && u != bars || !firm), !firm && n <= last, u == bars && seen && n == last:
+			// A count that is no further was printed by the dying process: what it had not yet written, a
+			// bar that is closed, a summary.
 			kept = append(kept, i)
 		default:
 			e.Resumed = line
@@ -149,7 +159,7 @@ func (w *lane) loss(l *logLine, f float64) {
 const bannerLines = 3
 
 func (p *parser) keepBanner(text string) {
-	if p.headed++; p.headed <= bannerLines && len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !counted.MatchString(text) {
+	if p.headed++; p.headed <= bannerLines && len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !strings.Contains(text, "%|") && !counted.MatchString(text) {
 		p.banner = append(p.banner, numberLike.ReplaceAllString(text, "#"))
 	}
 }

@@ -64,10 +64,13 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	// Progress.
 	r("poch", `(?i)^\W*epoch[ :\[]+(\d+)(?:\s*/\s*(\d+))?(.*)$`, (*lane).epoch)
 	r("{'", `^\{'(?:loss|eval_loss|train_loss|train_runtime|eval_runtime)'.*\}$`, (*lane).hfDict)
-	bar := func(w *lane, l *logLine, _ []string) { w.advance(l.no, bars, 0) }
-	r("%|", `\d+%\|.*\| *\S+/\S+ \[`, bar)
-	r("it/s", `\d+/\d+ (?:\[[^\]]*it/s|.*[\d.]+it/s)`, bar)
-	r("s/it", `\d+/\d+ \[[^\]]*s/it`, bar)
+	bar := func(w *lane, l *logLine, m []string) {
+		n, _ := strconv.ParseFloat(m[1], 64)
+		w.advance(l.no, bars, n, true)
+	}
+	r("%|", `\d+%\|.*\| *([\d.]+)\w?/\S+ \[`, bar)
+	r("it/s", `(\d+)/\d+ (?:\[[^\]]*it/s|.*[\d.]+it/s)`, bar)
+	r("s/it", `(\d+)/\d+ \[[^\]]*s/it`, bar)
 
 	// Supervisors: the seeds' own, and supervisord.
 	r("starting worker", `starting worker (\S+)(?: \(restart (\d+)\))?`, (*lane).supervisorStarts)

@@ -53,6 +53,8 @@ type traceback struct {
 	frames  bool   // still among the frames of the current exception
 	blank   bool   // a blank line came since the exception line
 	chained bool   // the next traceback continues this one
+	below   bool   // what follows is another process's, within this one
+	rules   int    // lines of === in torchrun's table
 	said    notice
 	first   string // function of the outermost frame
 	text    strings.Builder
@@ -60,6 +62,8 @@ type traceback struct {
 	strange int // lines of others since the head
 	extra   int // message lines so far
 	errs    []raised
+	last    int      // line of the last frame
+	lead    []string // the lines before it
 }
 
 type raised struct {
@@ -74,6 +78,7 @@ func (w *lane) takeHead(line int, text string, at int) bool {
 	if w.tb != nil {
 		inner := strings.HasSuffix(prefix, "Original ") && len(w.tb.errs) > 0
 		if w.tb.chained || inner {
+			w.tb.below = w.tb.below || inner
 			w.tb.frames, w.tb.blank, w.tb.chained, w.tb.indent = true, false, false, -1
 			return true
 		}
@@ -97,6 +102,7 @@ func (w *lane) takeHead(line int, text string, at int) bool {
 
 // strip takes the prefix of the traceback's head off a line, its digits differing.
 func (tb *traceback) strip(text string) string {
+	tb.learn(text)
 	if tb.prefix == "" || strings.TrimSpace(tb.prefix) == "" {
 		return text
 	}
@@ -104,6 +110,18 @@ func (tb *traceback) strip(text string) string {
 		return text[n:]
 	}
 	return text
+}
+
+// learn takes what stands before the first frame for the prefix of the lines that follow, where the head
+// stood behind something else: the rest of a progress bar.
+func (tb *traceback) learn(text string) {
+	i := strings.Index(text, `  File "`)
+	if i <= 0 || tb.indent >= 0 || !tb.frames {
+		return
+	}
+	if i <= 80 {
+		tb.prefix = text[:i]
+	}
 }
 
 // sameShape says how many bytes of text have the shape of prefix, runs of digits being equal; 0 when it
@@ -147,14 +165,17 @@ func (tb *traceback) add(w *lane, line int, text string) bool {
 		}
 	}
 	if strings.HasPrefix(text, "-- Process ") && strings.HasSuffix(text, "terminated with the following error:") {
-		tb.chained = true
+		tb.chained, tb.below = true, true
 		return true
 	}
 	if tb.frames {
 		return tb.addFrame(w, line, text)
 	}
 	// After the exception line its message may go on, until something else is recognised.
-	table := len(tb.errs) > 0 && strings.HasSuffix(tb.errs[len(tb.errs)-1].typ, "ChildFailedError")
+	table := tb.rules < 2 && len(tb.errs) > 0 && strings.HasSuffix(tb.errs[len(tb.errs)-1].typ, "ChildFailedError")
+	if table && strings.HasPrefix(text, "=====") {
+		tb.rules++
+	}
 	if tb.chained || tb.extra >= maxMessageLines || len(tb.errs) == 0 || tb.blank && !boilerplate(text) && !table || !table && w.wouldRecognise(text) {
 		return false
 	}
@@ -172,13 +193,14 @@ func (tb *traceback) addFrame(w *lane, line int, text string) bool {
 	if m := fileLine.FindStringSubmatch(body); m != nil && (depth > 0 || tb.inner) {
 		if tb.indent < 0 {
 			tb.indent = depth
-			if len(tb.errs) == 0 {
+			if !tb.below { // of a chain, the last begins at the program's top
 				tb.first = m[2]
 				if strings.HasPrefix(m[1], "<frozen runpy>") || strings.HasSuffix(m[1], "/runpy.py") {
 					tb.first = "<module>"
 				}
 			}
 		}
+		tb.last, tb.lead = line, w.lead()
 		if tb.text.Len() < maxFrames {
 			tb.text.WriteString(body + "\n")
 		}
@@ -251,8 +273,11 @@ func (w *lane) closeTraceback(last int) {
 		return
 	}
 	if len(tb.errs) == 0 { // the log was cut among the frames
-		e := w.failure(&logLine{no: last}, w.cat.Class(failure.Unknown), timeline.FormTraceback, "a traceback without its last line")
-		e.Fatal = tb.uncaught(w)
+		add := w.failure
+		if tb.uncaught(w) {
+			add = w.fatal
+		}
+		add(&logLine{no: tb.last}, w.cat.Class(failure.Unknown), timeline.FormTraceback, "a traceback without its last line").Lead = tb.lead
 		return
 	}
 	frames := tb.text.String()

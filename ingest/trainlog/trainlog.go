@@ -46,8 +46,9 @@ type parser struct {
 	banner  []string // shapes of the file's first lines
 	headed  int      // lines looked at for them
 
-	lineOK   bool // whether a segment of the current line was understood
-	lineFull bool // whether a segment of the current line was not blank
+	lineOK   bool   // whether a segment of the current line was understood
+	lineFull bool   // whether a segment of the current line was not blank
+	lineLane string // prefix of the current line
 
 	anchor   time.Time // the last stamped time
 	anchored int       // its line
@@ -96,13 +97,13 @@ func (p *parser) segment(s segment) {
 		default:
 			p.account.NotUnderstood++
 		}
-		p.lineOK, p.lineFull = false, false
+		p.lineOK, p.lineFull, p.lineLane = false, false, ""
 	}
 }
 
 // understand says whether anything knows the segment.
 func (p *parser) understand(s segment) bool {
-	p.keepBanner(s.text)
+	defer p.keepBanner(s.text)
 	r, ok := unwrap(s.text)
 	if !ok {
 		r.lines = unglue(s.text)
@@ -114,6 +115,10 @@ func (p *parser) understand(s segment) bool {
 			continue
 		}
 		name, rest := splitLane(text)
+		if name == "" {
+			name = p.lineLane // a bar's later pieces do not repeat the prefix
+		}
+		p.lineLane = name
 		if rest == "" {
 			continue
 		}

@@ -88,13 +88,16 @@ func (in *incident) last() timeline.Event {
 }
 
 // survived says whether the process outlived an error outside any trial: it reports the error only as a
-// warning, it went on, or it said at last that it ended well. A figure that cannot be is no death.
+// warning, it went on, or it said at last that it ended well. A figure that cannot be is no death, and
+// neither is what only follows one.
 func (r *run) survived(in *incident) bool {
 	if in.root.Process < 0 {
 		return false
 	}
 	last, p := in.last(), r.tl.Processes[in.root.Process]
-	deadly := func(e timeline.Event) bool { return e.Form != timeline.FormWarning && e.Form != timeline.FormMetric }
+	deadly := func(e timeline.Event) bool {
+		return e.Form != timeline.FormWarning && e.Form != timeline.FormMetric && r.cat.Class(e.Class).Role != failure.Teardown && !softXid(e)
+	}
 	return last.Resumed > 0 || p.Finished > last.Pos.Line || !deadly(in.root) && !slices.ContainsFunc(in.echoes, deadly)
 }
 
@@ -207,7 +210,7 @@ func (r *run) atExit(process int, exit timeline.Event, events []timeline.Event, 
 		if status == 0 && in.root.Trial == timeline.NoTrial && in.last().Pos.Line <= exit.Pos.Line {
 			in.outcome = Recovered
 		}
-		if in.outcome == Lost && (in.root.Trial != timeline.NoTrial || in.last().Resumed == 0) {
+		if in.outcome == Lost && (in.root.Trial != timeline.NoTrial && !r.outlived(in) || in.root.Trial == timeline.NoTrial && in.last().Resumed == 0) {
 			deaths++
 		}
 	}
@@ -306,6 +309,7 @@ func (r *run) mergeRun(ins []*incident, gone map[*incident]bool) {
 			}
 		}
 	}
+	root.first = true
 	for _, in := range ins {
 		if in == root {
 			continue

@@ -77,6 +77,7 @@ type incident struct {
 	outcome Outcome
 	trials  []trialRef // in which it was seen, the root's first
 	xids    []int
+	first   bool        // of its run: what the others follow
 	related []*incident // that it may have caused, or been caused by
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"postmortem/ingest/failure"
 	"postmortem/ingest/timeline"
 )
 
@@ -126,7 +127,7 @@ func (r *run) joinXids() {
 		}
 		best := r.nearest(p, e)
 		switch {
-		case best != nil && hardware(e.Number) && !e.Time.IsZero() && e.Time.Before(best.root.Time):
+		case best != nil && hardware(e.Number) && (best.root.Class == failure.Unknown || !e.Time.IsZero() && e.Time.Before(best.root.Time)):
 			e.Kind, e.Stream, e.Process, e.Study = timeline.Failure, best.root.Stream, best.root.Process, best.root.Study
 			best.root, e = e, best.root
 			best.xids = append(best.xids, best.root.Number)

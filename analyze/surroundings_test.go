@@ -320,6 +320,52 @@ var surroundings = []surrounding{
 	{"quoted in an issue", func(_ *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
 		return slices.Concat([]string{"Hi, my training crashes since the update:", "", "> "}, each(s.lines, func(_ int, l string) string { return "> " + l }), []string{"", "Any idea?"}), s.class
 	}},
+	{"standard output written last", func(_ *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
+		var printed, rest []string
+		for _, l := range s.lines {
+			if strings.HasPrefix(l, "Epoch ") {
+				printed = append(printed, l)
+			} else {
+				rest = append(rest, l)
+			}
+		}
+		return append(rest, printed...), s.class
+	}},
+	{"restarted by torchrun", func(_ *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
+		return slices.Concat(epochLines(1, 3), each(s.lines, func(_ int, l string) string { return "[rank1]: " + l }), []string{
+			"W1120 19:48:40.036000 669 torch/distributed/elastic/agent/server/api.py:900] [default] Worker group FAILED. 1/3 attempts left; will restart worker group"}, epochLines(1, 9), goodEnd), ""
+	}},
+	{"a structured logger", func(_ *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
+		var out []string
+		i := slices.IndexFunc(s.lines, func(l string) bool { return strings.HasPrefix(l, "Traceback") })
+		for k, l := range s.lines {
+			m := map[string]string{"ts": fmt.Sprintf("2026-11-20T19:38:%02dZ", k/10%60), "level": "info", "msg": l}
+			if k == i && strings.Contains(s.name, "#") {
+				m["level"], m["msg"], m["exc_info"] = "error", "training failed", strings.Join(s.lines[i:], "\n")
+			}
+			b, _ := json.Marshal(m)
+			out = append(out, string(b))
+			if m["exc_info"] != "" {
+				return out, s.class
+			}
+		}
+		return s.lines, s.class
+	}},
+	{"through journald", func(_ *rand.Rand, s, other specimen, _ []string) ([]string, string) {
+		return each(slices.Concat(epochLines(1, 5), other.lines, epochLines(1, 3), each(s.lines, later)), func(i int, l string) string {
+			return fmt.Sprintf("Nov 20 19:38:%02d node-01 python[4711]: %s", i/10%60, l)
+		}), s.class
+	}},
+	{"the next job's name in between", func(_ *rand.Rand, s, other specimen, _ []string) ([]string, string) {
+		return slices.Concat([]string{"Job ID: 4711", "Node: node-01", ""}, other.lines, []string{"Job ID: 4712", "Node: node-02", ""}, s.lines), s.class
+	}},
+	{"a worker of an HPO file", func(r *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
+		return weave(r, each(s.lines, func(_ int, l string) string { return "[worker 1] " + l }), each(append(epochLines(1, 20), goodEnd...), func(_ int, l string) string { return "[worker 0] " + l })), s.class
+	}},
+	{"the kernel's words after a good end", func(_ *rand.Rand, _, _ specimen, healthy []string) ([]string, string) {
+		return slices.Concat(healthy, goodEnd, []string{"--- dmesg | tail", "[  397.007981] NVRM: Xid (PCI:0000:00:06): 43, pid=3441, name=python3, channel 0x0000000a",
+			"WARNING:torch.distributed.elastic.multiprocessing.api:Sending process 2711 closing signal SIGTERM"}), ""
+	}},
 	{"head cut off", func(_ *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
 		i := slices.IndexFunc(s.lines, func(l string) bool { return strings.HasPrefix(l, "Traceback") })
 		if i < 0 || i+4 > len(s.lines) {
@@ -343,38 +389,40 @@ func later(_ int, l string) string {
 func TestSurroundings(t *testing.T) {
 	failed, healthy := gallery(t)
 	specimens := append(slices.Clone(failed), fromCatalogue()...)
-	dir := t.TempDir()
 	for _, sur := range surroundings {
-		right := 0
-		for i, s := range specimens {
-			r := rand.New(rand.NewPCG(1, uint64(i)))
-			other := failed[(i+7)%len(failed)]
-			if other.class == s.class {
-				other = failed[(i+8)%len(failed)]
-			}
-			lines, want := sur.make(r, s, other, healthy[i%len(healthy)].lines)
-			path := filepath.Join(dir, "x.log")
-			if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-				t.Fatal(err)
-			}
-			tl, err := ingest.ReadLog(context.Background(), ingest.LogRequest{Path: path, Catalogue: failure.Default()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got := ""
-			if x := analyze.Explain(tl, failure.Default()); x.RootClass != nil {
-				got = *x.RootClass
-			}
-			if got == want {
-				right++
-			} else {
-				t.Logf("%s: %s: got %q, want %q", sur.name, s.name, got, want)
-			}
+		t.Run(sur.name, func(t *testing.T) {
+			t.Parallel()
+			inSurrounding(t, sur, specimens, failed, healthy)
+		})
+	}
+}
+
+func inSurrounding(t *testing.T, sur surrounding, specimens, failed, healthy []specimen) {
+	right := 0
+	for i, s := range specimens {
+		r := rand.New(rand.NewPCG(1, uint64(i)))
+		other := failed[(i+7)%len(failed)]
+		if other.class == s.class {
+			other = failed[(i+8)%len(failed)]
 		}
-		if share := float64(right) / float64(len(specimens)); share < 0.97 {
-			t.Errorf("%s: %d of %d right", sur.name, right, len(specimens))
+		lines, want := sur.make(r, s, other, healthy[i%len(healthy)].lines)
+		tl, err := ingest.ReadLog(context.Background(), ingest.LogRequest{Path: "-", Stdin: strings.NewReader(strings.Join(lines, "\n") + "\n"), Catalogue: failure.Default()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if x := analyze.Explain(tl, failure.Default()); x.RootClass != nil {
+			got = *x.RootClass
+		}
+		if got == want {
+			right++
 		} else {
-			t.Logf("%s: %d of %d right", sur.name, right, len(specimens))
+			t.Logf("%s: %s: got %q, want %q", sur.name, s.name, got, want)
 		}
+	}
+	if share := float64(right) / float64(len(specimens)); share < 0.97 {
+		t.Errorf("%s: %d of %d right", sur.name, right, len(specimens))
+	} else {
+		t.Logf("%s: %d of %d right", sur.name, right, len(specimens))
 	}
 }

@@ -80,7 +80,7 @@ func (r *run) end() *incident {
 			if !r.outlived(in) && (trial == nil || in.last().Pos.Line >= trial.last().Pos.Line) {
 				trial = in
 			}
-		case first == nil || r.before(in, first):
+		case in.first || first == nil:
 			first = in
 		}
 	}
@@ -88,18 +88,6 @@ func (r *run) end() *incident {
 		return trial
 	}
 	return first
-}
-
-// before orders the incidents of a run that are not each other's echoes: the one that others were
-// outranked by, else the earlier.
-func (r *run) before(a, b *incident) bool {
-	if len(a.related) != len(b.related) {
-		return len(a.related) > len(b.related)
-	}
-	if a.root.Pos.Source != b.root.Pos.Source {
-		return a.root.Pos.Source < b.root.Pos.Source
-	}
-	return a.root.Pos.Line < b.root.Pos.Line
 }
 
 // outlived says whether the process went on after an incident that cost a trial.

@@ -18,6 +18,9 @@ var (
 	// complains is how a program that prints without a logger begins to report an error.
 	complains = regexp.MustCompile(`(?i)^\W*(?:\w+ )?(?:fatal|error|exception|failed|failure|critical|crash(?:ed)?|caught|uncaught|(?:training|run|job|trial|worker|process)(?: \d+)? (?:failed|crashed|aborted|died))\b`)
 
+	// handles is how a program begins to speak of errors in general.
+	handles = regexp.MustCompile(`(?i)^\W*(?:\w+ )?(?:errors?|exceptions?|failures?|crash(?:es)?)[ _-](?:handl|rate|polic|count|recover|mode|guard|log|report|toleran|budget|class|type|thresh|callback|hook|map|table|watch)`)
+
 	what = regexp.MustCompile(`^\s*what\(\): +(.*)$`)
 )
 
@@ -96,7 +99,7 @@ func (w *lane) exceptionAlone(l *logLine) bool {
 // report names the error that a line reports: of level WARNING or above by what it quotes, and without a
 // level only when it begins like a report or with a class's own words.
 func (w *lane) report(l *logLine) (*failure.Class, string) {
-	if l.level == noLevel && !complains.MatchString(l.msg) {
+	if l.level == noLevel && (!complains.MatchString(l.msg) || handles.MatchString(l.msg)) {
 		if cl := w.cat.MatchStart(l.msg); cl != nil && len(l.msg) > 20 {
 			return cl, l.msg
 		}

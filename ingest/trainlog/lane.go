@@ -1,6 +1,7 @@
 package trainlog
 
 import (
+	"regexp"
 	"strings"
 	"time"
 
@@ -29,12 +30,19 @@ type lane struct {
 
 	count   [units]float64 // how far each count has come
 	counted [units]bool
-	pending []int // failures of this process that no progress has followed yet
-	nan     bool  // the last loss was no number
-	dead    bool  // an error that no process outlives was seen
-	raised  bool  // and it was an uncaught exception
-	stopped bool  // and it was somebody's stop
-	over    bool  // the process said it ended, well or with a status
+	pending []waiting // failures of this process that no progress has followed yet
+	nan     bool      // the last loss was no number
+	dead    bool      // an error that no process outlives was seen
+	raised  bool      // and it was an uncaught exception
+	stopped bool      // and it was somebody's stop
+	over    bool      // the process said it ended, well or with a status
+}
+
+// A waiting failure is one that may yet prove to be survived.
+type waiting struct {
+	event   int            // index in the timeline
+	count   [units]float64 // how far each count had come when it happened
+	counted [units]bool
 }
 
 // A notice is what a line says about a traceback that follows it.
@@ -67,11 +75,17 @@ func (w *lane) understand(line int, text string) bool {
 	if i := headAt(text); i >= 0 {
 		return w.takeHead(line, text, i)
 	}
-	if w.tb != nil && w.tb.add(w, line, text) {
-		return true
+	if w.tb != nil {
+		if w.tb.add(w, line, text) {
+			return true
+		}
+		if !w.tb.frames && !w.tb.chained { // its message is over
+			w.closeTraceback(line - 1)
+		}
 	}
-	st, stamped := findStamp(text)
-	if stamped && st.noYear {
+	st, found := findStamp(text)
+	stamped := found
+	if found && st.noYear {
 		stamped = w.addYear(&st)
 	}
 	if d := w.anchor.Sub(st.time); stamped && d > 0 && d < time.Second && st.time.Nanosecond() == 0 {
@@ -84,8 +98,11 @@ func (w *lane) understand(line int, text string) bool {
 		w.closeHandler(line - 1)
 	}
 	msg := text
-	if stamped {
+	if found {
 		msg = strings.TrimLeft(text[st.end:], "] \t|:-")
+		msg = msg[len(program.FindString(msg)):]
+	}
+	if stamped {
 		w.inCfg, w.inMsg = false, false
 	}
 	if name, rest := splitLane(msg); stamped && name != "" && rest != "" && w.lane == "" { // a driver's time before the writer's name
@@ -104,6 +121,9 @@ func (w *lane) understand(line int, text string) bool {
 	}
 	return ok
 }
+
+// program is what syslog and journald put between the time and the text.
+var program = regexp.MustCompile(`^[\w.-]+ [\w./-]+\[\d+\]: `)
 
 func (w *lane) blank() {
 	if w.tb != nil {
@@ -136,19 +156,20 @@ func (w *lane) failure(l *logLine, cl *failure.Class, form timeline.Form, text s
 	if e.Trial == timeline.NoTrial {
 		e.Trial = w.failed
 	}
-	w.pending = append(w.pending, len(w.tl.Events)-1)
+	w.pending = append(w.pending, waiting{len(w.tl.Events) - 1, w.count, w.counted})
 	return e
 }
 
 // fatal adds an error after which the process cannot have gone on. A process dies once: a second such
-// error is another run's, unless it only follows the first.
+// error, or one after further progress, is another run's, unless it only follows the first.
 func (w *lane) fatal(l *logLine, cl *failure.Class, form timeline.Form, text string) *timeline.Event {
-	if w.raised && w.lane == "" && form == timeline.FormTraceback && (cl.Role == failure.Root || cl.Role == failure.Stop) {
+	again := form == timeline.FormTraceback && (cl.Role == failure.Root || cl.Role == failure.Stop) && w.raised
+	if w.lane == "" && !w.trials && (again || w.died > 0 && w.tl.Processes[w.proc].LastProgress > w.died) {
 		w.nextRun(l.no)
 	}
 	e := w.failure(l, cl, form, text)
 	e.Fatal = true
-	w.dead = true
+	w.dead, w.died = true, l.no
 	w.raised = w.raised || form == timeline.FormTraceback
 	w.stopped = w.stopped || cl.Role == failure.Stop
 	return e
@@ -184,6 +205,7 @@ func (w *lane) endProcess(line int) {
 	}
 	w.proc, w.trial, w.failed = -1, timeline.NoTrial, timeline.NoTrial
 	w.pending, w.count, w.counted = nil, [units]float64{}, [units]bool{}
+	w.died = 0
 	w.nan, w.dead, w.raised, w.stopped, w.over = false, false, false, false, false
 }
 

@@ -24,6 +24,9 @@ func (w *lane) epoch(l *logLine, m []string) {
 	e := w.event(timeline.Epoch, l)
 	e.Trial, e.Number = w.trial, n
 	e.Total, _ = strconv.Atoi(m[2])
+	if e.Total > 1 && n >= e.Total && !w.trials {
+		w.finish(l.no)
+	}
 	e.Metric = metrics(m[3])
 }
 

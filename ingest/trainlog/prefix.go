@@ -13,9 +13,9 @@ var lanePrefixes = []*regexp.Regexp{
 	regexp.MustCompile(`^\((\w+ pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`),                                                                           // Ray
 	regexp.MustCompile(`^\((pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`),                                                                               //
 	regexp.MustCompile(`^\[(\d{1,5},\d{1,5})\]<std(?:out|err)>: ?`),                                                                           // mpirun --tag-output
-	regexp.MustCompile(`^([A-Za-z][\w.]*[-_.]\d{1,4}) +\|(?: |$)`),                                                                            // docker compose
+	regexp.MustCompile(`^([A-Za-z][\w.-]*\d{1,4}) +\|(?: |$)`),                                                                                // docker compose
 	regexp.MustCompile(`^\[(pod/[^\]\s]+)\](?: |$)`),                                                                                          // kubectl logs --prefix
-	regexp.MustCompile(`(?i)^((?:rank|gpu|local_rank)[ _=:#-]?\d{1,4})(?: ?[:|>](?: |$))`),                                                    // programs' own
+	regexp.MustCompile(`(?i)^((?:rank|gpu|local_rank|process|node|replica|actor)[ _=#-]?\d{1,4})(?: ?[:|>](?: |$))`),                          // programs' own
 	regexp.MustCompile(`^ ?(\d{1,4}):(?: |$)`),                                                                                                // srun --label
 }
 
@@ -26,7 +26,7 @@ func splitLane(s string) (lane, rest string) {
 		return "", s
 	}
 	for _, re := range lanePrefixes {
-		if m := re.FindStringSubmatchIndex(s); m != nil {
+		if m := re.FindStringSubmatchIndex(s); m != nil && !counted.MatchString(s[m[2]:m[3]]) { // "epoch1 | …" is no writer
 			return s[m[2]:m[3]], s[m[1]:]
 		}
 	}

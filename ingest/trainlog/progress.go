@@ -34,6 +34,9 @@ var (
 	begins = regexp.MustCompile(`(?i)^\s*(?:[+$>] )?(?:(?:python3?|torchrun|accelerate|deepspeed|srun|bash|sh) \S+|\W*(?:re)?(?:start|launch|begin|resum)(?:ing|ed)?\b.{0,40}\b(?:training|run|job|experiment|attempt|from|worker|process|trainer)\b|\W*(?:run|attempt|job|restart|launch)\W{0,2}#?\d+\b|\W*(?:new|next) (?:run|attempt|job)\b|.{0,30}\bresum(?:ing|ed) from\b|.{0,60}will restart worker group|.{0,40}Rendezvous'ing worker group|.{0,20}\bjob (?:id|started)\b)`)
 )
 
+// heading is what a logger puts before its text: clock, level, names.
+var heading = regexp.MustCompile(`^(?:\W*\d\d:\d\d:\d\d(?:[.,]\d+)?\W*)?(?:\W*(?:[\w.]+\W+)?(?:INFO|DEBUG|NOTICE|TRACE)\W*)?(?:[\w./]+(?::[\w<>]+)*[\]:|>-]+ *(?:- )?)?`)
+
 // progressLine takes a line that shows the training going on.
 func (w *lane) progressLine(l *logLine) bool {
 	if l.level >= warning || strings.HasPrefix(l.msg, "wandb:") {
@@ -51,7 +54,7 @@ func (w *lane) progressLine(l *logLine) bool {
 	if strings.EqualFold(l.msg[m[2]:m[3]], "epoch") {
 		u = epochs
 	}
-	w.advance(l.no, u, n, m[2] < 16)
+	w.advance(l.no, u, n, m[2]-len(heading.FindString(l.msg)) < 4)
 	if x := trainLoss.FindStringSubmatch(l.msg); x != nil {
 		if f, ok := number(x[1]); ok {
 			w.loss(l, f)
@@ -78,7 +81,7 @@ func (w *lane) finish(line int) {
 
 // beginLine begins a new run where the one before is over and the line says that one begins.
 func (w *lane) beginLine(l *logLine) {
-	if w.lane == "" && !w.trials && l.level < warning && len(l.msg) < 300 && w.troubled() && (begins.MatchString(l.msg) || w.isBanner(l.text)) {
+	if w.lane == "" && !w.trials && l.level < failing && len(l.msg) < 300 && w.troubled() && (begins.MatchString(l.msg) || w.isBanner(l.text)) {
 		w.nextRun(l.no)
 	}
 }
@@ -103,10 +106,10 @@ func (w *lane) advance(line int, u unit, n float64, firm bool) {
 	pr := &w.tl.Processes[w.proc]
 	last, seen := w.count[u], w.counted[u]
 	back := firm && seen && n < last && (u == epochs || u == steps && !w.counted[epochs])
-	if pr.Exited || !w.trials && (w.dead && (back || w.stopped) || w.over && back) {
+	dead := w.dead || w.lane == "" && back && w.troubled() // a rank's death ends the others
+	if pr.Exited || !w.trials && (dead && (back || w.stopped) || w.over && back) {
 		w.nextRun(line)
 		pr = &w.tl.Processes[w.proc]
-		seen = false
 	}
 	if firm || n > last {
 		w.count[u], w.counted[u] = n, true
@@ -116,15 +119,15 @@ func (w *lane) advance(line int, u unit, n float64, firm bool) {
 	}
 	pr.LastProgress = line
 	kept := w.pending[:0]
-	for _, i := range w.pending {
-		e := &w.tl.Events[i]
+	for _, f := range w.pending {
+		e, last, seen := &w.tl.Events[f.event], f.count[u], f.counted[u]
 		switch {
 		case e.Form == timeline.FormMetric:
-			kept = append(kept, i) // only a finite loss ends it
+			kept = append(kept, f) // only a finite loss ends it
 		case e.Fatal && (!seen || n <= last && u != bars || !firm), !firm && n <= last, u == bars && seen && n == last:
 			// A count that is no further was printed by the dying process: what it had not yet written, a
 			// bar that is closed, a summary.
-			kept = append(kept, i)
+			kept = append(kept, f)
 		default:
 			e.Resumed = line
 		}
@@ -143,11 +146,11 @@ func (w *lane) loss(l *logLine, f float64) {
 		w.failure(l, w.cat.Class("numeric/nan-loss"), timeline.FormMetric, l.msg)
 	case !bad && w.nan:
 		kept := w.pending[:0]
-		for _, i := range w.pending {
-			if e := &w.tl.Events[i]; e.Form == timeline.FormMetric {
+		for _, f := range w.pending {
+			if e := &w.tl.Events[f.event]; e.Form == timeline.FormMetric {
 				e.Resumed = l.no
 			} else {
-				kept = append(kept, i)
+				kept = append(kept, f)
 			}
 		}
 		w.pending = kept

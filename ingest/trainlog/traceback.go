@@ -56,6 +56,7 @@ type traceback struct {
 	below   bool   // what follows is another process's, within this one
 	rules   int    // lines of === in torchrun's table
 	said    notice
+	report  string // class of the error that the line before the head reports
 	first   string // function of the outermost frame
 	text    strings.Builder
 	indent  int // of the frames' File lines, -1 before the first
@@ -95,6 +96,9 @@ func (w *lane) takeHead(line int, text string, at int) bool {
 	w.tb = &traceback{frames: true, indent: -1, said: w.before, prefix: prefix, inner: strings.Contains(prefix, "╭") || strings.HasSuffix(text, "(most recent call last)")}
 	if levelOf(prefix) == failing {
 		w.tb.said = logged
+	}
+	if n := len(w.tl.Events); n > 0 && w.tl.Events[n-1].Kind == timeline.Failure && w.tl.Events[n-1].Pos.Line == line-1 {
+		w.tb.report = w.tl.Events[n-1].Class
 	}
 	w.before = nothingSaid
 	return known || true
@@ -296,6 +300,9 @@ func (w *lane) closeTraceback(last int) {
 	text := root.typ
 	if root.msg != "" {
 		text += ": " + root.msg
+	}
+	if tb.said == logged && tb.report != "" && tb.report != class.ID {
+		tb.said = nothingSaid // the line before reports another error
 	}
 	add := w.failure
 	if tb.uncaught(w) {

@@ -1,0 +1,188 @@
+package analyze_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"postmortem/analyze"
+	"postmortem/ingest"
+	"postmortem/ingest/failure"
+)
+
+// explain explains a log that is given as text.
+func explain(t testing.TB, log string, status *int, kernel string) *analyze.Explanation {
+	t.Helper()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "x.log")
+	if err := os.WriteFile(path, []byte(log), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	req := ingest.LogRequest{Path: path, Catalogue: failure.Default(), ExitStatus: status}
+	if kernel != "" {
+		req.KernelLogs = []string{filepath.Join(dir, "dmesg.log")}
+		if err := os.WriteFile(req.KernelLogs[0], []byte(kernel), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tl, err := ingest.ReadLog(context.Background(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return analyze.Explain(tl, failure.Default())
+}
+
+// verdict writes an explanation's outcome and root class in a word.
+func verdict(x *analyze.Explanation) string {
+	if x.RootClass == nil {
+		return x.Outcome
+	}
+	return x.Outcome + " " + *x.RootClass
+}
+
+// TestGallery explains every recorded failure with its exit status and kernel lines.
+func TestGallery(t *testing.T) {
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join("../testdata/gallery", name))
+		if err != nil {
+			return ""
+		}
+		return string(data)
+	}
+	status := map[string]int{}
+	for _, row := range strings.Split(strings.TrimSpace(read("exit_status.tsv")), "\n")[1:] {
+		name, n, _ := strings.Cut(row, "\t")
+		status[name], _ = strconv.Atoi(n)
+	}
+	rows := strings.Split(strings.TrimSpace(read("expected.tsv")), "\n")[1:]
+	if len(rows) != 37 {
+		t.Fatalf("%d cases", len(rows))
+	}
+	for _, row := range rows {
+		f := strings.Split(row, "\t")
+		n := status[f[0]]
+		x := explain(t, read(f[0]+".log"), &n, read(f[0]+".dmesg"))
+		class, recovered, _ := strings.Cut(f[2], " ")
+		want := f[1]
+		if f[1] == "failed" {
+			want += " " + class
+		}
+		if got := verdict(x); got != want {
+			t.Errorf("%s: got %s, want %s", f[0], got, want)
+		}
+		for _, in := range x.Incidents {
+			if f[1] == "ok" && (recovered == "" || in.Class != class || in.Outcome != analyze.Recovered) {
+				t.Errorf("%s: a healthy log has incident %s %s", f[0], in.Class, in.Outcome)
+			}
+		}
+		if f[1] == "failed" && (x.Root.Text == "" || len(x.Advice) == 0) {
+			t.Errorf("%s: root %+v, %d pieces of advice", f[0], x.Root, len(x.Advice))
+		}
+	}
+}
+
+func TestExplain(t *testing.T) {
+	const (
+		none   = -1000 // no exit status is given
+		epochs = "Epoch 1/9 | Train Loss: 1.2 | Val Loss: 1.3\nEpoch 2/9 | Train Loss: 0.9 | Val Loss: 1.0\n"
+		tb     = "Traceback (most recent call last):\n  File \"/srv/train.py\", line 9, in <module>\n    main()\n"
+	)
+	for _, tt := range []struct {
+		name, log string
+		status    int
+		kernel    string
+		want      string
+	}{
+		{"a pasted message with its type", "RuntimeError: CUDA error: device-side assert triggered", none, "", "failed cuda/device-side-assert"},
+		{"a pasted message without its type", "CUDA out of memory. Tried to allocate 20.00 MiB (GPU 0; 10.76 GiB total capacity; 9.58 GiB already allocated; 8.00 MiB free; 9.91 GiB reserved in total by PyTorch)", none, "", "failed cuda/out-of-memory"},
+		{"a cancelled job", epochs + "slurmstepd: error: *** JOB 402690 ON gpu0037 CANCELLED AT 2024-11-15T22:22:25 ***\n", none, "", "failed host/terminated"},
+		{"a job at its limit", epochs + "slurmstepd: error: *** JOB 20457810 ON midway3-0284 CANCELLED AT 2024-05-18T12:04:20 DUE TO TIME LIMIT ***\n", none, "", "failed host/time-limit"},
+		{"a preempted job", epochs + "slurmstepd: error: *** JOB 20457810 ON node1 CANCELLED AT 2024-05-18T12:04:20 DUE TO PREEMPTION ***\n", none, "", "failed host/preempted"},
+		{"bash tells of a kill", epochs + "/var/spool/slurmd/job9/slurm_script: line 23: 427394 Killed                  python train.py\n", none, "", "failed host/killed"},
+		{"Slurm knows who killed it", epochs + "run.sh: line 23: 427394 Killed                  python train.py\nslurmstepd: error: Detected 1 oom_kill event in StepId=66733646.batch. Some of the step tasks have been OOM Killed.\n", none, "", "failed host/oom-killed"},
+		{"a loader worker and who killed it", epochs + tb + "RuntimeError: DataLoader worker (pid 822) is killed by signal: Killed. \n", 1, "[  429.735458] Memory cgroup out of memory: Killed process 822 (python3) total-vm:24117860kB, anon-rss:6253056kB\n", "failed host/oom-killed"},
+		{"a kernel log of somebody else's kill", epochs + tb + "RuntimeError: DataLoader worker (pid 822) is killed by signal: Killed. \nworker 0 pid 441 torch 2.11.0\n", 1, "[  429.735458] Memory cgroup out of memory: Killed process 999 (java) total-vm:24117860kB, anon-rss:6253056kB\n", "failed data/worker-killed"},
+		{"killed without a word", epochs, 137, "", "failed host/killed"},
+		{"killed by the kernel", epochs, -9, "[  429.735458] Out of memory: Killed process 3605 (python3) total-vm:24117860kB, anon-rss:6253056kB\n", "failed host/oom-killed"},
+		{"status 139", epochs, 139, "", "failed host/segfault"},
+		{"status 134", epochs, 134, "", "failed host/aborted"},
+		{"status 143", epochs, 143, "", "failed host/terminated"},
+		{"status 130", epochs, 130, "", "failed host/interrupted"},
+		{"status 124", epochs, 124, "", "failed host/time-limit"},
+		{"status 1 without a word", epochs, 1, "", "failed unknown"},
+		{"status 0 and a terrible traceback", epochs + tb + "RuntimeError: CUDA error: device-side assert triggered\n", 0, "", "ok"},
+		{"a status does not outrank an error", epochs + tb + "KeyError: 'lr'\n", 137, "", "failed code/key-error"},
+		{"the log tells the status", epochs + "worker 3 gave up\nERROR: lease 17 lost\nexit status 3\n", none, "", "failed unknown"},
+		{"interrupted, then run again", epochs + tb + "KeyboardInterrupt\n" + epochs + "Training finished\n", none, "", "ok"},
+		{"a syntax error has no head", "  File \"/srv/train.py\", line 3\n    x = = 3\n        ^\nSyntaxError: invalid syntax\n", none, "", "failed code/syntax-error"},
+		{"no such program", "python: can't open file '/srv/trian.py': [Errno 2] No such file or directory\n", none, "", "failed code/missing-file"},
+		{"what() says more than the abort", epochs + "terminate called after throwing an instance of 'c10::Error'\n  what():  CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be asynchronously reported\n\nAborted (core dumped)\n", none, "", "failed cuda/illegal-address"},
+		{"an abort alone", epochs + "double free or corruption (!prev)\nAborted (core dumped)\n", none, "", "failed host/aborted"},
+		{"a child's traceback within its parent's", epochs + tb + "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 0 terminated with the following error:\nTraceback (most recent call last):\n  File \"/opt/torch/multiprocessing/spawn.py\", line 90, in _wrap\n    fn(i, *args)\nValueError: bad shard\n\n", none, "", "failed code/value-error"},
+		{"a loader worker's own exception", epochs + tb + "OSError: Caught OSError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n  File \"/opt/torch/utils/data/_utils/worker.py\", line 350, in _worker_loop\n    data = fetcher.fetch(index)\nOSError: [Errno 5] Input/output error: '/data/shard-0001.tar'\n\n", none, "", "failed data/read-error"},
+		{"torchrun's table tells of a kill", epochs + tb + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====================\ntrain.py FAILED\n---------------------\nRoot Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : -9 (pid: 12345)\n  traceback : Signal 9 (SIGKILL) received by PID 12345\n=====================\n", none, "", "failed host/killed"},
+		{"torchrun's table holds the traceback", epochs + tb + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====================\ntrain.py FAILED\n---------------------\nRoot Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 12345)\n  traceback : Traceback (most recent call last):\n    File \"/opt/torch/errors/__init__.py\", line 346, in wrapper\n      return f(*args, **kwargs)\n    File \"/srv/train.py\", line 3, in main\n      x\n  RuntimeError: CUDA error: misaligned address\n  \n=====================\n", none, "", "failed cuda/misaligned-address"},
+		{"the rank that the table names", "[rank0]: " + strings.ReplaceAll(strings.TrimSpace(tb), "\n", "\n[rank0]: ") + "\n[rank0]: KeyError: 'a'\n[rank2]: " + strings.ReplaceAll(strings.TrimSpace(tb), "\n", "\n[rank2]: ") + "\n[rank2]: ZeroDivisionError: division by zero\n" + tb +
+			"torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n=====================\ntrain.py FAILED\n---------------------\nRoot Cause (first observed failure):\n[0]:\n  rank      : 2 (local_rank: 2)\n  exitcode  : 1 (pid: 12345)\n=====================\n", none, "", "failed code/zero-division"},
+		{"Ray's wrapper", epochs + tb + "ray.exceptions.RayTaskError(ValueError): ray::train() (pid=7, ip=10.0.0.1)\n  File \"/srv/train.py\", line 3, in train\n    x\nValueError: bad shard\n", none, "", "failed code/value-error"},
+		{"an optuna study dies of its objective", "[W 2026-11-20 19:38:21,004] Trial 5 failed with parameters: {'lr': 0.1} because of the following error: KeyError('lr').\n" + strings.Replace(tb, "<module>", "_run_trial", 1) + "KeyError: 'lr'\n[W 2026-11-20 19:38:21,005] Trial 5 failed with value None.\n" + tb + "KeyError: 'lr'\n", none, "", "failed code/key-error"},
+		{"NaN, then the guard", epochs + "Epoch 3/9 | Train Loss: nan | Val Loss: nan\nEpoch 4/9 | Train Loss: nan | Val Loss: nan\n" + tb + "ValueError: loss not finite\n", none, "", "failed numeric/nan-loss"},
+		{"one NaN, then well", epochs + "Epoch 3/9 | Train Loss: nan | Val Loss: 1.0\nEpoch 4/9 | Train Loss: 0.8 | Val Loss: 1.0\nTraining complete.\n", none, "", "ok"},
+		{"one NaN, then well, then memory", epochs + "Epoch 3/9 | Train Loss: nan | Val Loss: 1.0\nEpoch 4/9 | Train Loss: 0.8 | Val Loss: 1.0\n" + tb + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", none, "", "failed cuda/out-of-memory"},
+		{"a tracker that could not be reached is not what it died of", epochs + "2026-11-20 19:38:21,004 ERROR wandb: Max retries exceeded with url: /graphql\n" + tb + "ValueError: bad shard\n", none, "", "failed code/value-error"},
+		{"hardware comes first", epochs + "[  397.007981] NVRM: Xid (PCI:0000:9b:00): 79, pid=3441, name=python3, GPU has fallen off the bus.\n" + tb + "torch.AcceleratorError: CUDA error: unknown error\n", none, "", "failed cuda/device-lost"},
+		{"a program's Xid does not", epochs + "[  397.007981] NVRM: Xid (PCI:0000:00:06): 43, pid=3441, name=python3, channel 0x0000000a\n" + tb + "torch.AcceleratorError: CUDA error: device-side assert triggered\n", none, "", "failed cuda/device-side-assert"},
+		{"a hardware Xid in the kernel log alone", epochs, 1, "[  397.007981] NVRM: Xid (PCI:0000:9b:00): 95, pid=3441, name=python3, Uncontained\n", "failed kernel/xid"},
+		{"healthy words", epochs + "Error rate: 0.03, 0 failed, 12 passed\nmax_error=3 killed=0 nan_count=0\nTraceback depth: 5\nException handling: on\nWARNING: OOM is possible\nEpoch 3/9 | Train Loss: 0.8 | Val Loss: 1.0\nDone.\n", none, "", "ok"},
+		{"a log of nothing but warnings", "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment\n  return torch._C._cuda_getDeviceCount() > 0\nW1120 19:38:01.036000000 socket.cpp:204] [c10d] failed\n", none, "", "ok"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var status *int
+			if tt.status != none {
+				status = &tt.status
+			}
+			if got := verdict(explain(t, tt.log, status, tt.kernel)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestExplainKeepsTheUnknown(t *testing.T) {
+	x := explain(t, "Epoch 1/9 | Train Loss: 1.2\nERROR: lease 17 of shard 4 lost\nexit status 3\n", nil, "")
+	if x.Root == nil || x.Root.Line != 2 || x.Root.Text != "ERROR: lease 17 of shard 4 lost" {
+		t.Errorf("root %+v", x.Root)
+	}
+	y := explain(t, "Epoch 1/9 | Train Loss: 1.2\nsome line\nERROR: lease 90 of shard 12 lost\nexit status 3\n", nil, "")
+	if x.Incident.Fingerprint != y.Incident.Fingerprint {
+		t.Error("equal unknowns have different fingerprints")
+	}
+}
+
+func TestExplainMarksLateErrors(t *testing.T) {
+	const log = "Traceback (most recent call last):\n  File \"t.py\", line 9, in <module>\n    x\nRuntimeError: CUDA error: an illegal memory access was encountered\n"
+	if !explain(t, log, nil, "").Incident.Misplaced {
+		t.Error("the Python line of an asynchronous error is not marked")
+	}
+	if explain(t, "CUDA_LAUNCH_BLOCKING=1\n"+log, nil, "").Incident.Misplaced {
+		t.Error("marked although CUDA_LAUNCH_BLOCKING=1")
+	}
+}
+
+func ExampleExplain() {
+	path := filepath.Join(os.TempDir(), "postmortem-example.log")
+	os.WriteFile(path, []byte("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 92.00 MiB.\n"), 0o644)
+	defer os.Remove(path)
+	tl, err := ingest.ReadLog(context.Background(), ingest.LogRequest{Path: path, Catalogue: failure.Default()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	x := analyze.Explain(tl, failure.Default())
+	fmt.Println(x.Outcome, *x.RootClass, "at line", x.Root.Line)
+	// Output: failed cuda/out-of-memory at line 1
+}

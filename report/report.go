@@ -77,6 +77,7 @@ func funcs(d Document) map[string]any {
 		"tenants":  func() []analyze.ProcessMemory { return d.Memory.PerProcess },
 		"class":    d.Catalogue.Class,
 		"facts":    factRows,
+		"first":    func(in []analyze.Incident, n int) []analyze.Incident { return in[:min(n, len(in))] },
 		"survived": survivedIn,
 		"unread":   func() int { return unread(d.Findings) },
 		"fact":     fact,

@@ -33,6 +33,7 @@ type lane struct {
 	pending []waiting // failures of this process that no progress has followed yet
 	nan     bool      // the last loss was no number
 	dead    bool      // an error that no process outlives was seen
+	died    int       // its line
 	raised  bool      // and it was an uncaught exception
 	stopped bool      // and it was somebody's stop
 	over    bool      // the process said it ended, well or with a status

@@ -7,26 +7,39 @@ import (
 )
 
 // lanePrefixes are what launchers, schedulers and log drivers put before the lines of one of several
-// writers: group 1 names the writer.
-var lanePrefixes = []*regexp.Regexp{
-	regexp.MustCompile(`^\[((?:rank|default|local_rank|worker|gpu|node|proc|process|task|replica|pid|actor)[ _=:#-]?\d{1,7})\](?:: ?|\s+|$)`), // torchrun, and programs' own
-	regexp.MustCompile(`^\((\w+ pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`),                                                                           // Ray
-	regexp.MustCompile(`^\((pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`),                                                                               //
-	regexp.MustCompile(`^\[(\d{1,5},\d{1,5})\]<std(?:out|err)>: ?`),                                                                           // mpirun --tag-output
-	regexp.MustCompile(`^([A-Za-z][\w.-]*\d{1,4}) +\|(?: |$)`),                                                                                // docker compose
-	regexp.MustCompile(`^\[(pod/[^\]\s]+)\](?: |$)`),                                                                                          // kubectl logs --prefix
-	regexp.MustCompile(`(?i)^((?:rank|gpu|local_rank|process|node|replica|actor)[ _=#-]?\d{1,4})(?: ?[:|>](?: |$))`),                          // programs' own
-	regexp.MustCompile(`^ ?(\d{1,4}):(?: |$)`),                                                                                                // srun --label
+// writers, by the prefix's first byte; group 1 names the writer.
+var lanePrefixes = map[byte][]*regexp.Regexp{
+	'[': {
+		regexp.MustCompile(`^\[((?:rank|default|local_rank|worker|gpu|node|proc|process|task|replica|pid|actor)[ _=:#-]?\d{1,7})\](?:: ?|\s+|$)`), // torchrun, and programs' own
+		regexp.MustCompile(`^\[(\d{1,5},\d{1,5})\]<std(?:out|err)>: ?`),                                                                           // mpirun --tag-output
+		regexp.MustCompile(`^\[(pod/[^\]\s]+)\](?: |$)`),                                                                                          // kubectl logs --prefix
+	},
+	'(': {regexp.MustCompile(`^\(((?:\w+ )?pid=\d+(?:, ip=[\d.]+)?)\)(?: |$)`)}, // Ray
+	'0': {regexp.MustCompile(`^ ?(\d{1,4}):(?: |$)`)},                           // srun --label
+	'a': {
+		regexp.MustCompile(`^([A-Za-z][\w.-]{0,40}\d{1,4}) {1,20}\|(?: |$)`),                                             // docker compose
+		regexp.MustCompile(`(?i)^((?:rank|gpu|local_rank|process|node|replica|actor)[ _=#-]?\d{1,4})(?: ?[:|>](?: |$))`), // programs' own
+	},
 }
 
 // splitLane takes the writer's name off a line; "" when the line does not carry one. A time that a log
 // driver put before it stays with the text.
 func splitLane(s string) (lane, rest string) {
-	if s == "" || strings.IndexByte("[(0123456789 ", s[0]) < 0 && !isLetter(s[0]) {
+	if s == "" {
 		return "", s
 	}
-	for _, re := range lanePrefixes {
-		if m := re.FindStringSubmatchIndex(s); m != nil && !counted.MatchString(s[m[2]:m[3]]) { // "epoch1 | …" is no writer
+	kind := s[0]
+	switch {
+	case isLetter(kind):
+		kind = 'a'
+		if strings.IndexAny(s[:min(len(s), 60)], "|:>") < 0 {
+			return "", s
+		}
+	case isDigit(kind), kind == ' ' && len(s) > 1 && isDigit(s[1]):
+		kind = '0'
+	}
+	for _, re := range lanePrefixes[kind] {
+		if m := re.FindStringSubmatchIndex(s); m != nil && !isCount(s[m[2]:m[3]]) { // "epoch1 | …" is no writer
 			return s[m[2]:m[3]], s[m[1]:]
 		}
 	}

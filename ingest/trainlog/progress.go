@@ -20,10 +20,84 @@ const (
 	units
 )
 
-// counted is a line of a training loop: what it counts and how far it is. A figure must follow.
-var counted = regexp.MustCompile(`(?i)(?:^|[\s\[(|:,])(epoch|step|global_step|iter|iters|iteration|batch|update|round|episode|it)s?\W{0,3}(\d+(?:\.\d+)?)\b`)
+// counters are the words that a training loop counts by.
+var counters = []string{"epoch", "step", "global_step", "iteration", "iters", "iter", "it", "batch", "update", "round", "episode"}
 
-var figure = regexp.MustCompile(`(?i)loss|acc|ppl|perplexity|lr\b|learning.rate|it/s|s/it|samples|tokens|reward|score|f1\b|auc|bleu|time|eta\b|\d+/\d+|\d%|\d+\.\d+`)
+// A count is how far a training loop says it is.
+type count struct {
+	unit   unit
+	n      float64
+	at     int // where it begins
+	end    int
+	figure bool // whether a figure stands beside it, as in a line of a training loop
+}
+
+// countReach is how far into a line a count begins.
+const countReach = 100
+
+// countIn finds the first count in a line: a counter's word after a boundary, at most three signs, a
+// number.
+func countIn(s string) (count, bool) {
+	for i := 0; i < len(s) && i < countReach; i++ {
+		if i > 0 && strings.IndexByte(" \t[(|:,", s[i-1]) < 0 || strings.IndexByte("egibsur", s[i]|0x20) < 0 {
+			continue
+		}
+		for _, word := range counters {
+			if len(s)-i < len(word) || !strings.EqualFold(s[i:i+len(word)], word) {
+				continue
+			}
+			j := i + len(word)
+			if j < len(s) && s[j]|0x20 == 's' {
+				j++
+			}
+			for k := 0; k < 3 && j < len(s) && !isWordByte(s[j]); k++ {
+				j++
+			}
+			end := j
+			for end < len(s) && (isDigit(s[end]) || s[end] == '.' && end > j && end+1 < len(s) && isDigit(s[end+1])) {
+				end++
+			}
+			if end == j || end < len(s) && isWordByte(s[end]) {
+				continue
+			}
+			n, err := strconv.ParseFloat(s[j:end], 64)
+			if err != nil {
+				continue
+			}
+			c := count{steps, n, i, end, hasFigure(s[:i]) || hasFigure(s[end:])}
+			if word == "epoch" {
+				c.unit = epochs
+			}
+			return c, true
+		}
+	}
+	return count{}, false
+}
+
+func isCount(s string) bool {
+	_, ok := countIn(s)
+	return ok
+}
+
+// progresses says whether a line shows a training loop going on.
+func progresses(s string) bool {
+	c, ok := countIn(s)
+	return ok && c.figure
+}
+
+func isWordByte(c byte) bool { return isLetter(c) || isDigit(c) || c == '_' }
+
+// hasFigure says whether a measured value stands in a text: a number with a point, a share, a rate, or the
+// word for one.
+func hasFigure(s string) bool {
+	for i := 1; i < len(s); i++ {
+		switch c := s[i]; {
+		case (c == '.' || c == '/') && isDigit(s[i-1]) && i+1 < len(s) && isDigit(s[i+1]), c == '%' && isDigit(s[i-1]):
+			return true
+		}
+	}
+	return containsAny(s, "oss", "LOSS", "acc", "Acc", "ppl", "lr", "it/s", "s/it", "amples", "okens", "eward", "score", "time", "Time", "nan", "NaN")
+}
 
 // ended is a word that says a run ended well. A trial or epoch that is done is not the run.
 var (
@@ -37,24 +111,26 @@ var (
 // heading is what a logger puts before its text: clock, level, names.
 var heading = regexp.MustCompile(`^(?:\W*\d\d:\d\d:\d\d(?:[.,]\d+)?\W*)?(?:\W*(?:[\w.]+\W+)?(?:INFO|DEBUG|NOTICE|TRACE)\W*)?(?:[\w./]+(?::[\w<>]+)*[\]:|>-]+ *(?:- )?)?`)
 
+// containsAny keeps the expressions away from most lines.
+func containsAny(s string, words ...string) bool {
+	for _, w := range words {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
+}
+
 // progressLine takes a line that shows the training going on.
 func (w *lane) progressLine(l *logLine) bool {
 	if l.level >= warning || strings.HasPrefix(l.msg, "wandb:") {
 		return false
 	}
-	m := counted.FindStringSubmatchIndex(l.msg)
-	if m == nil || !figure.MatchString(l.msg[:m[2]]+l.msg[m[3]:]) || m[0] > 100 {
+	c, ok := countIn(l.msg)
+	if !ok || !c.figure {
 		return false
 	}
-	n, err := strconv.ParseFloat(l.msg[m[4]:m[5]], 64)
-	if err != nil {
-		return false
-	}
-	u := steps
-	if strings.EqualFold(l.msg[m[2]:m[3]], "epoch") {
-		u = epochs
-	}
-	w.advance(l.no, u, n, m[2]-len(heading.FindString(l.msg)) < 4)
+	w.advance(l.no, c.unit, c.n, c.at-len(heading.FindString(l.msg)) < 4)
 	if x := trainLoss.FindStringSubmatch(l.msg); x != nil {
 		if f, ok := number(x[1]); ok {
 			w.loss(l, f)
@@ -65,7 +141,7 @@ func (w *lane) progressLine(l *logLine) bool {
 
 // endLine takes a line that says the run ended well.
 func (w *lane) endLine(l *logLine) bool {
-	if l.level >= warning || len(l.msg) > 300 || !ended.MatchString(l.msg) || not.MatchString(ended.ReplaceAllString(l.msg, "")) {
+	if l.level >= warning || len(l.msg) > 300 || !containsAny(l.msg, "omplete", "OMPLETE", "inished", "INISHED", "one", "ONE", "nded", "topped", "ucce", "UCCE", "xit", "train_runtime") || !ended.MatchString(l.msg) || not.MatchString(ended.ReplaceAllString(l.msg, "")) {
 		return false
 	}
 	w.finish(l.no)
@@ -117,7 +193,9 @@ func (w *lane) advance(line int, u unit, n float64, firm bool) {
 	if pr.FirstProgress == 0 {
 		pr.FirstProgress = line
 	}
-	pr.LastProgress = line
+	if u != bars || !seen || n != last { // a bar that is drawn once more shows nothing
+		pr.LastProgress = line
+	}
 	kept := w.pending[:0]
 	for _, f := range w.pending {
 		e, last, seen := &w.tl.Events[f.event], f.count[u], f.counted[u]
@@ -162,7 +240,7 @@ func (w *lane) loss(l *logLine, f float64) {
 const bannerLines = 3
 
 func (p *parser) keepBanner(text string) {
-	if p.headed++; p.headed <= bannerLines && len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !strings.Contains(text, "%|") && !counted.MatchString(text) {
+	if p.headed++; p.headed <= bannerLines && len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !strings.Contains(text, "%|") && !isCount(text) {
 		p.banner = append(p.banner, numberLike.ReplaceAllString(text, "#"))
 	}
 }

@@ -98,7 +98,7 @@ func (w *lane) wouldRecognise(text string) bool {
 			return true
 		}
 	}
-	return w.cat.MatchNative(text) != nil || text[0] != ' ' && (counted.MatchString(text) && figure.MatchString(text) || ended.MatchString(text)) || levelOf(text) == info
+	return w.cat.MatchNative(text) != nil || text[0] != ' ' && (progresses(text) || ended.MatchString(text)) || levelOf(text) == info
 }
 
 // recognise hands the line to the first recogniser that knows it.

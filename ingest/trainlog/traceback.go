@@ -241,7 +241,7 @@ func (tb *traceback) raisedBy(w *lane, text string) (raised, bool) {
 	}
 	last := m[1][strings.LastIndexByte(m[1], '.')+1:]
 	sure := typeName.MatchString(last) || w.cat.KnowsException(last) || strings.Contains(m[1], ".") && last[0] >= 'A' && last[0] <= 'Z'
-	if !sure && (tb.strange > 0 || last[0] < 'A' || last[0] > 'Z' || levelOf(text) != noLevel || w.wouldRecognise(text) || counted.MatchString(text)) {
+	if !sure && (tb.strange > 0 || last[0] < 'A' || last[0] > 'Z' || levelOf(text) != noLevel || w.wouldRecognise(text) || isCount(text)) {
 		return raised{}, false
 	}
 	return raised{typ: m[1], msg: m[2]}, true

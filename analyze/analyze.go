@@ -24,6 +24,7 @@ type Findings struct {
 	Kernel        Kernel     `json:"kernel"`
 	Settings      []Setting  `json:"settings"`
 	Advice        []Advice   `json:"advice"`
+	Telltales     []Telltale `json:"telltales"`
 	Clocks        []Clock    `json:"clocks"`
 	Skipped       []Skipped  `json:"skipped"`
 	Problems      []Problem  `json:"not_understood"`
@@ -60,6 +61,7 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 	}
 	f.Failures = r.failures(f.Losses)
 	f.Rates = r.rates(f.Failures)
+	f.Telltales = r.telltales()
 	var classes []string
 	for _, x := range f.Failures {
 		if len(x.Trials) > 0 || x.Incidents > 0 {

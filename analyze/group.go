@@ -240,10 +240,12 @@ func (r *run) exitEvent(process int, exit timeline.Event, status int, events []t
 	e := exit
 	e.Kind, e.Form, e.Class, e.Fatal = timeline.Failure, timeline.FormExit, exitClasses[status], true
 	e.Text = "exit status " + strconv.Itoa(status)
+	p := r.tl.Processes[process]
+	e.Lead = p.Tail
 	if e.Class == "" {
 		e.Class = failure.Unknown
-		if p := r.tl.Processes[process]; p.ErrorLine > 0 {
-			e.Text, e.Pos.Line = p.ErrorText, p.ErrorLine
+		if p.ErrorLine > p.LastProgress { // what it complained of and went on is no cause
+			e.Text, e.Pos.Line, e.Lead = p.ErrorText, p.ErrorLine, nil
 		}
 	}
 	for _, x := range events { // the trial that was open when it died

@@ -142,6 +142,11 @@ func (r *run) listIncidents() []Incident {
 				}
 			}
 		}
+		if e.Form == timeline.FormKernel {
+			for _, f := range cl.ReadFacts(e.Text) {
+				x.Facts[f.Name] = f.Value
+			}
+		}
 		x.Lead, x.Fingerprint = e.Lead, cl.Fingerprint(e.Text)
 		x.Misplaced = cl.Poisons && (e.Form == timeline.FormTraceback || e.Form == timeline.FormException) && !r.blocking(e)
 		for _, o := range in.related {

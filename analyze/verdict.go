@@ -47,7 +47,7 @@ func Explain(tl *timeline.Timeline, cat *failure.Catalogue) *Explanation {
 	x.Outcome, x.Incident = "failed", &x.Incidents[i]
 	x.RootClass = &x.Incident.Class
 	x.Root = &RootLine{Line: x.Incident.Line, Text: x.Incident.Text}
-	if in.root.Form == timeline.FormExit && in.root.Class != failure.Unknown || x.Incident.Source != x.File {
+	if in.root.Form == timeline.FormExit && in.root.Text != tl.Processes[in.root.Process].ErrorText || x.Incident.Source != x.File {
 		x.Root.Line = 0
 	}
 	x.Advice = advice(cat, tl, []string{in.root.Class})

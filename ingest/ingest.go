@@ -271,6 +271,10 @@ func merge(parts []*timeline.Timeline, zone *time.Location) *timeline.Timeline {
 			p.Allocs[i].Stream += streams
 			p.Allocs[i].Process += procs
 		}
+		for i := range p.Phrases {
+			p.Phrases[i].Stream += streams
+		}
+		tl.Phrases = append(tl.Phrases, p.Phrases...)
 		tl.Sources = append(tl.Sources, p.Sources...)
 		tl.Studies = append(tl.Studies, p.Studies...)
 		tl.Streams = append(tl.Streams, p.Streams...)

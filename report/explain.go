@@ -3,6 +3,7 @@ package report
 import (
 	"encoding/json"
 	"io"
+	"slices"
 	"strings"
 
 	"postmortem/analyze"
@@ -77,6 +78,17 @@ func factRows(facts map[string]float64) []FactRow {
 	var out []FactRow
 	for _, name := range sortedKeys(facts) {
 		out = append(out, FactRow{name, fact(name, facts[name])})
+	}
+	return out
+}
+
+// factNames lists the names of readings, each once.
+func factNames(readings []failure.Reading) []string {
+	var out []string
+	for _, r := range readings {
+		if !slices.Contains(out, r.Name) {
+			out = append(out, r.Name)
+		}
 	}
 	return out
 }

@@ -26,10 +26,11 @@ type Process struct {
 	Run           int
 	FirstProgress int // line of the first sign of progress: an epoch, a step, a bar
 	LastProgress  int
-	Finished      int    // line of the last word that says it ended well
-	ExitLine      int    // of the exit status
-	ErrorLine     int    // of the last line of level ERROR or above that no class explains
-	ErrorText     string // that line
+	Finished      int      // line of the last word that says it ended well
+	ExitLine      int      // of the exit status
+	ErrorLine     int      // of the last line of level ERROR or above that no class explains
+	ErrorText     string   // that line
+	Tail          []string // the last lines of the log, at most three; of its last process only
 }
 
 // A TimeQuality says how an event came by its time. The strings are those of the JSON contract.
@@ -140,6 +141,17 @@ type Metrics struct {
 	TrainLoss        float64
 	ValLoss          float64
 	Took             time.Duration // 0 when not printed
+}
+
+// A Phrase is a kind of line that a log holds, numbers apart, and that no class names: what was not
+// understood, and what a logger calls a warning or an error. Across trials it may tell what one log cannot.
+type Phrase struct {
+	Stream int
+	Pos    Pos    // of the first such line
+	Text   string // of the first such line, cut to 200 bytes
+	Shape  string // Text with its numbers masked: equal for lines of one kind in any log
+	Alarm  bool   // its level is WARNING or above
+	Lines  []int  // of all such lines, ascending; at most 4096
 }
 
 // An Alloc is one logged reading of a process's PyTorch allocator.

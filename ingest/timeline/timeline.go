@@ -21,6 +21,7 @@ type Timeline struct {
 	Allocs    []Alloc   // logged allocator figures, by time, then by place
 	GPUs      []GPU     // by host order of appearance: index, then UUID
 	Tenants   []Tenant  // memory of single processes on a GPU, by GPU, then pid
+	Phrases   []Phrase  // kinds of lines that no class names, by stream, then by their first line
 	Problems  []Problem // what was not understood, by source, then line
 	Skipped   []Skipped // files of a given folder that are no input, by name
 	Clocks    []Clock   // how naive times were placed on the axis, one per kind of input

@@ -113,6 +113,9 @@ func (w *lane) understand(line int, text string) bool {
 	}
 	l := &logLine{no: line, text: text, msg: msg, stamped: stamped, time: st.time, level: levelOf(text)}
 	ok := w.recognise(l)
+	if !ok {
+		w.phrase(l)
+	}
 	if w.tb != nil && !w.tb.outlives(l, ok) {
 		w.closeTraceback(line - 1)
 	}

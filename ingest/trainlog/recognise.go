@@ -87,6 +87,8 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	r("=", `^(?:export )?((?:PYTORCH|CUDA|TORCH|TORCHINDUCTOR|NCCL|GLOO|OMP|MKL|CUBLAS|NVIDIA|XLA|JAX|TF|TRITON|HF|TRANSFORMERS|OPTUNA|SLURM)_?[A-Z0-9_]*)=(.*)$`, (*lane).setting)
 	r("torch ", `\b(?:torch|pytorch)[ =:]+v?(\d+\.\d+[\w.+]*)`, (*lane).banner)
 
+	r(" from ", `^#\d+ \S+ from \S+:\d+$`, nothing) // a stack that C++ prints
+
 	// What belongs to the line above.
 	r("Warning", `^(?:\S+:\d+: )?\w*Warning: `, func(w *lane, _ *logLine, _ []string) { w.inWrn = true })
 }

@@ -25,7 +25,7 @@ import (
 // reader's; no text is an error. src is the index that places in the result refer to.
 func Read(r io.Reader, name string, src int, cat *failure.Catalogue) (*timeline.Timeline, error) {
 	base := filepath.Base(name)
-	p := &parser{cat: cat, src: src, tl: &timeline.Timeline{}, lanes: map[string]*lane{}, unread: map[string]*timeline.Problem{}}
+	p := &parser{cat: cat, src: src, tl: &timeline.Timeline{}, lanes: map[string]*lane{}, unread: map[string]*timeline.Problem{}, phrases: map[string]int{}}
 	p.tl.Streams = []timeline.Stream{{Source: src, Name: strings.TrimSuffix(base, filepath.Ext(base))}}
 	p.account.Kind = timeline.TrainLog
 	n, err := eachSegment(r, p.segment)
@@ -57,8 +57,9 @@ type parser struct {
 	lastLine int
 	noYear   bool // stamps without a year were met before any year was known
 
-	recent [leadLines]string // the last lines that were not blank, oldest first
-	unread map[string]*timeline.Problem
+	recent  [leadLines]string // the last lines that were not blank, oldest first
+	unread  map[string]*timeline.Problem
+	phrases map[string]int // indices of tl.Phrases by shape
 }
 
 // leadLines is how many lines before a failure are kept with it.
@@ -206,6 +207,9 @@ func (p *parser) closeLanes(line int) {
 
 // end closes what is open and writes the account.
 func (p *parser) end() {
+	if w := p.lanes[""]; w != nil && w.proc >= 0 {
+		p.tl.Processes[w.proc].Tail = p.lead()
+	}
 	p.closeLanes(p.lastLine)
 	for _, i := range p.events { // after the last stamp only a lower bound is known
 		if e := &p.tl.Events[i]; !p.anchor.IsZero() {

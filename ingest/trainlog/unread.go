@@ -2,6 +2,7 @@ package trainlog
 
 import (
 	"regexp"
+	"strings"
 
 	"postmortem/ingest/lines"
 	"postmortem/ingest/timeline"
@@ -30,6 +31,28 @@ func (p *parser) notUnderstood(s segment) {
 		return
 	}
 	p.problem(s.line, msgOthers, "")
+}
+
+// maxPhraseLines is how many places of a phrase are kept.
+const maxPhraseLines = 4096
+
+// phrase notes where a kind of line stands that nothing knows.
+func (p *parser) phrase(l *logLine) {
+	text := lines.Cut(l.msg, 200)
+	shape := numberLike.ReplaceAllString(text, "#")
+	i, known := p.phrases[shape]
+	if !known {
+		if len(p.tl.Phrases) >= 2*maxShapes {
+			return
+		}
+		i = len(p.tl.Phrases)
+		p.phrases[shape] = i
+		p.tl.Phrases = append(p.tl.Phrases, timeline.Phrase{Pos: timeline.Pos{Source: p.src, Line: l.no}, Text: strings.Clone(text), Shape: shape, Alarm: l.level >= warning})
+	}
+	ph := &p.tl.Phrases[i]
+	if n := len(ph.Lines); n < maxPhraseLines && (n == 0 || ph.Lines[n-1] != l.no) {
+		ph.Lines = append(ph.Lines, l.no)
+	}
 }
 
 // problem counts something of which only the first place is kept.

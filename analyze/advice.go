@@ -11,8 +11,9 @@ import (
 type Advice struct {
 	For        string `json:"for"` // class
 	Text       string `json:"text"`
-	Because    string `json:"because"`     // the condition under which it applies; "" for always
-	AlreadySet bool   `json:"already_set"` // what it asks for was seen to be set, and the failure came all the same
+	Because    string `json:"because"`        // the condition under which it applies; "" for always
+	Sets       string `json:"sets,omitempty"` // KEY=VALUE that it asks for; KEY alone when the value is the user's
+	AlreadySet bool   `json:"already_set"`    // what it asks for was seen to be set, and the failure came all the same
 	Verify     string `json:"verify"`
 	Provenance string `json:"provenance"`
 }
@@ -23,7 +24,7 @@ func advice(cat *failure.Catalogue, tl *timeline.Timeline, classes []string) []A
 	for _, id := range classes {
 		cl := cat.Class(id)
 		for _, a := range cl.Advice {
-			x := Advice{For: cl.ID, Text: a.Text, Because: a.When, Verify: a.Verify, Provenance: a.Source}
+			x := Advice{For: cl.ID, Text: a.Text, Because: a.When, Sets: strings.TrimSuffix(a.Sets, "="), Verify: a.Verify, Provenance: a.Source}
 			if x.Verify == "" {
 				x.Verify = cl.Verify
 			}

@@ -2,6 +2,7 @@ package analyze_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,6 +59,8 @@ func TestGallery(t *testing.T) {
 		name, n, _ := strings.Cut(row, "\t")
 		status[name], _ = strconv.Atoi(n)
 	}
+	// The line that tells best: the card's assertion, the first loss of nan, the exception, the status.
+	lines := map[string]int{"device_assert": 3, "assert_cascade": 4, "nan_loss": 2, "oom_plain": 9, "no_c_compiler": 102, "disk_full": 8, "nccl_watchdog": 2, "segfault": 0, "host_oom": 0}
 	rows := strings.Split(strings.TrimSpace(read("expected.tsv")), "\n")[1:]
 	if len(rows) != 37 {
 		t.Fatalf("%d cases", len(rows))
@@ -78,6 +81,9 @@ func TestGallery(t *testing.T) {
 			if f[1] == "ok" && (recovered == "" || in.Class != class || in.Outcome != analyze.Recovered) {
 				t.Errorf("%s: a healthy log has incident %s %s", f[0], in.Class, in.Outcome)
 			}
+		}
+		if line, ok := lines[f[0]]; ok && x.Root.Line != line {
+			t.Errorf("%s: root at line %d, want %d", f[0], x.Root.Line, line)
 		}
 		if f[1] == "failed" && (x.Root.Text == "" || len(x.Advice) == 0) {
 			t.Errorf("%s: root %+v, %d pieces of advice", f[0], x.Root, len(x.Advice))
@@ -185,4 +191,33 @@ func ExampleExplain() {
 	x := analyze.Explain(tl, failure.Default())
 	fmt.Println(x.Outcome, *x.RootClass, "at line", x.Root.Line)
 	// Output: failed cuda/out-of-memory at line 1
+}
+
+// FuzzExplain reads any bytes as a log: it never panics, every line is accounted for, and the answer has a
+// JSON form.
+func FuzzExplain(f *testing.F) {
+	for _, s := range []string{"RuntimeError: CUDA error: out of memory", "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"x\", line 1, in <module>\n[rank1]: KeyError: 'a'\n",
+		`{"log":"Epoch 1/2 | loss 0.3\n","time":"2026-11-20T19:38:00Z"}` + "\nexit status 1\n", "  1%|a| 1/2 [00:00<1, 1it/s]\r 50%|b| 1/2 [x]Traceback (most recent call last):\n"} {
+		f.Add([]byte(s), 1)
+	}
+	f.Fuzz(func(t *testing.T, log []byte, status int) {
+		req := ingest.LogRequest{Path: "-", Stdin: strings.NewReader(string(log)), Catalogue: failure.Default(), ExitStatus: &status}
+		tl, err := ingest.ReadLog(context.Background(), req)
+		if err != nil {
+			return
+		}
+		if s := tl.Sources[0]; s.Lines != s.Understood+s.Blank+s.NotUnderstood {
+			t.Errorf("%d lines, %d + %d + %d", s.Lines, s.Understood, s.Blank, s.NotUnderstood)
+		}
+		x := analyze.Explain(tl, failure.Default())
+		if (x.Outcome == "failed") != (x.RootClass != nil) {
+			t.Error(x.Outcome, x.RootClass)
+		}
+		if status == 0 && x.Outcome != "ok" {
+			t.Error("status 0 and", x.Outcome)
+		}
+		if _, err := json.Marshal(x); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -251,3 +251,25 @@ func listed(f *analyze.Findings) []analyze.Incident {
 }
 
 func sortedKeys(m map[string]float64) []string { return slices.Sorted(maps.Keys(m)) }
+
+// An AdviceGroup is the advice on one class.
+type AdviceGroup struct {
+	Class  string
+	First  bool
+	Verify string
+	Advice []analyze.Advice
+}
+
+// adviceByClass groups advice by class, in the order of the failures.
+func adviceByClass(f *analyze.Findings) []AdviceGroup {
+	var out []AdviceGroup
+	for _, a := range f.Advice {
+		i := slices.IndexFunc(out, func(g AdviceGroup) bool { return g.Class == a.For })
+		if i < 0 {
+			i = len(out)
+			out = append(out, AdviceGroup{Class: a.For, First: i == 0, Verify: a.Verify})
+		}
+		out[i].Advice = append(out[i].Advice, a)
+	}
+	return out
+}

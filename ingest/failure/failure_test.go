@@ -264,6 +264,18 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
+func FuzzWith(f *testing.F) {
+	f.Add([]byte("[[class]]\nid = \"a/b\"\ntitle = \"x\"\nmeaning = \"y\"\ntext = [\"abcd\"]\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cat, err := Default().With("x.toml", data)
+		if err == nil {
+			cat.MatchException("RuntimeError", string(data), "")
+		} else if !strings.HasPrefix(err.Error(), "x.toml:") {
+			t.Errorf("no file and line: %v", err)
+		}
+	})
+}
+
 func ExampleCatalogue_MatchException() {
 	cl := Default().MatchException("torch.OutOfMemoryError", "CUDA out of memory. Tried to allocate 92.00 MiB. GPU 0 has a total capacity of 139.80 GiB", "")
 	fmt.Println(cl.ID, cl.ReadFacts("Tried to allocate 92.00 MiB.")[0])

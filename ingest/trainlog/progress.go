@@ -239,8 +239,14 @@ func (w *lane) loss(l *logLine, f float64) {
 // bannerLines is how many of a file's first lines may tell that a later run begins.
 const bannerLines = 3
 
-func (p *parser) keepBanner(text string) {
-	if p.headed++; p.headed <= bannerLines && len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !strings.Contains(text, "%|") && !isCount(text) {
+// keepBanner keeps the shape of one of the file's first lines; what fails or counts is no banner. events is
+// how many there were before the line.
+func (p *parser) keepBanner(text string, events int) {
+	fails := func(e timeline.Event) bool { return e.Kind == timeline.Failure }
+	if p.headed++; p.headed > bannerLines || slices.ContainsFunc(p.tl.Events[events:], fails) || p.cat.MatchNative(text) != nil {
+		return
+	}
+	if len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !strings.Contains(text, "%|") && !isCount(text) {
 		p.banner = append(p.banner, numberLike.ReplaceAllString(text, "#"))
 	}
 }

@@ -104,7 +104,8 @@ func (p *parser) segment(s segment) {
 
 // understand says whether anything knows the segment.
 func (p *parser) understand(s segment) bool {
-	defer p.keepBanner(s.text)
+	before := len(p.tl.Events)
+	defer func() { p.keepBanner(s.text, before) }()
 	r, ok := unwrap(s.text)
 	if !ok {
 		r.lines = unglue(s.text)

@@ -143,6 +143,12 @@ func TestExplain(t *testing.T) {
 		{"hardware comes first", epochs + "[  397.007981] NVRM: Xid (PCI:0000:9b:00): 79, pid=3441, name=python3, GPU has fallen off the bus.\n" + tb + "torch.AcceleratorError: CUDA error: unknown error\n", none, "", "failed cuda/device-lost"},
 		{"a program's Xid does not", epochs + "[  397.007981] NVRM: Xid (PCI:0000:00:06): 43, pid=3441, name=python3, channel 0x0000000a\n" + tb + "torch.AcceleratorError: CUDA error: device-side assert triggered\n", none, "", "failed cuda/device-side-assert"},
 		{"a hardware Xid in the kernel log alone", epochs, 1, "[  397.007981] NVRM: Xid (PCI:0000:9b:00): 95, pid=3441, name=python3, Uncontained\n", "failed kernel/xid"},
+		{"a thread died at the end", epochs + "Training complete\nException in thread ChkStopThr:\nTraceback (most recent call last):\n  File \"/usr/lib/python3.12/threading.py\", line 1, in _bootstrap_inner\n    self.run()\nBrokenPipeError: [Errno 32] Broken pipe\n", none, "", "ok"},
+		{"a monitor stopped after a good end", epochs + "Training complete\nrun.sh: line 40: 12345 Terminated              nvidia-smi -l 1\n", none, "", "ok"},
+		{"an install that failed, then a run with a logger", tb + "ModuleNotFoundError: No module named 'apex'\n2026-11-20 19:38:21,004 - mmdet - INFO - Epoch [1][50/7330]\tlr: 2.0e-03, loss: 1.2\n2026-11-20 19:38:29,004 - mmdet - INFO - Epoch [1][100/7330]\tlr: 2.0e-03, loss: 1.1\n", none, "", "ok"},
+		{"DeepSpeed's launcher tells", epochs + "[2026-11-20 19:38:29,004] [ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', 'train.py'] exits with return code = -9\n", none, "", "failed host/killed"},
+		{"make tells", epochs + "make: *** [Makefile:3: train] Error 1\n", none, "", "failed unknown"},
+		{"PyCharm tells", epochs + "Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)\n", none, "", "failed host/segfault"},
 		{"healthy words", epochs + "Error rate: 0.03, 0 failed, 12 passed\nmax_error=3 killed=0 nan_count=0\nTraceback depth: 5\nException handling: on\nWARNING: OOM is possible\nEpoch 3/9 | Train Loss: 0.8 | Val Loss: 1.0\nDone.\n", none, "", "ok"},
 		{"a log of nothing but warnings", "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment\n  return torch._C._cuda_getDeviceCount() > 0\nW1120 19:38:01.036000000 socket.cpp:204] [c10d] failed\n", none, "", "ok"},
 	} {

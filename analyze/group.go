@@ -98,6 +98,9 @@ func (r *run) survived(in *incident) bool {
 	deadly := func(e timeline.Event) bool {
 		return e.Form != timeline.FormWarning && e.Form != timeline.FormMetric && r.cat.Class(e.Class).Role != failure.Teardown && !softXid(e)
 	}
+	if stop := r.cat.Class(in.root.Class).Role == failure.Stop; stop && p.Finished > 0 && p.Finished >= p.LastProgress && p.Finished < in.root.Pos.Line {
+		return true // it had ended well before somebody stopped what was left of it
+	}
 	return last.Resumed > 0 || p.Finished > last.Pos.Line || !deadly(in.root) && !slices.ContainsFunc(in.echoes, deadly)
 }
 

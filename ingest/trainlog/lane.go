@@ -169,7 +169,9 @@ func (w *lane) failure(l *logLine, cl *failure.Class, form timeline.Form, text s
 func (w *lane) fatal(l *logLine, cl *failure.Class, form timeline.Form, text string) *timeline.Event {
 	again := form == timeline.FormTraceback && (cl.Role == failure.Root || cl.Role == failure.Stop) && w.raised
 	if w.lane == "" && !w.trials && (again || w.died > 0 && w.tl.Processes[w.proc].LastProgress > w.died) {
+		count, counted := w.count, w.counted // the progress since the last death was this run's already
 		w.nextRun(l.no)
+		w.count, w.counted = count, counted
 	}
 	e := w.failure(l, cl, form, text)
 	e.Fatal = true

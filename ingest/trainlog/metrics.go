@@ -48,7 +48,7 @@ func (w *lane) hfDict(l *logLine, _ []string) {
 
 // progress notes an epoch and looks at its loss.
 func (w *lane) progress(l *logLine, n float64, m timeline.Metrics) {
-	w.advance(l.no, epochs, n, true)
+	w.advance(l, epochs, n, true)
 	if m.HasTrain {
 		w.loss(l, m.TrainLoss)
 	}

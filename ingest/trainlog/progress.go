@@ -130,7 +130,7 @@ func (w *lane) progressLine(l *logLine) bool {
 	if !ok || !c.figure {
 		return false
 	}
-	w.advance(l.no, c.unit, c.n, c.at-len(heading.FindString(l.msg)) < 4)
+	w.advance(l, c.unit, c.n, c.at-len(heading.FindString(l.msg)) < 4)
 	if x := trainLoss.FindStringSubmatch(l.msg); x != nil {
 		if f, ok := number(x[1]); ok {
 			w.loss(l, f)
@@ -177,7 +177,8 @@ func (w *lane) nextRun(line int) {
 // advance notes a sign of progress. What was not survived before cannot have been the end of this
 // process, unless the count shows that another run begins. firm says that the line is about the count:
 // a summary that mentions an earlier epoch begins no run.
-func (w *lane) advance(line int, u unit, n float64, firm bool) {
+func (w *lane) advance(l *logLine, u unit, n float64, firm bool) {
+	line := l.no
 	w.begin(line)
 	pr := &w.tl.Processes[w.proc]
 	last, seen := w.count[u], w.counted[u]
@@ -196,15 +197,16 @@ func (w *lane) advance(line int, u unit, n float64, firm bool) {
 	if u != bars || !seen || n != last { // a bar that is drawn once more shows nothing
 		pr.LastProgress = line
 	}
+	plain := !l.stamped && l.level == noLevel
 	kept := w.pending[:0]
 	for _, f := range w.pending {
 		e, last, seen := &w.tl.Events[f.event], f.count[u], f.counted[u]
 		switch {
 		case e.Form == timeline.FormMetric:
 			kept = append(kept, f) // only a finite loss ends it
-		case e.Fatal && (!seen || n <= last && u != bars || !firm), !firm && n <= last, u == bars && seen && n == last:
-			// A count that is no further was printed by the dying process: what it had not yet written, a
-			// bar that is closed, a summary.
+		case e.Fatal && (!seen && u != bars && plain || seen && n <= last && u != bars || !firm), !firm && n <= last, u == bars && seen && n == last:
+			// A count that is no further was printed by the dying process: a bar that is closed, a summary. And
+			// what print writes into a file comes only when the process ends, after its traceback.
 			kept = append(kept, f)
 		default:
 			e.Resumed = line

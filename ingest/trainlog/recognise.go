@@ -66,7 +66,7 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	r("{'", `^\{'(?:loss|eval_loss|train_loss|train_runtime|eval_runtime)'.*\}$`, (*lane).hfDict)
 	bar := func(w *lane, l *logLine, m []string) {
 		n, _ := strconv.ParseFloat(m[1], 64)
-		w.advance(l.no, bars, n, true)
+		w.advance(l, bars, n, true)
 	}
 	r("%|", `\d+%\|.*\| *([\d.]+)\w?/\S+ \[`, bar)
 	r("it/s", `(\d+)/\d+ (?:\[[^\]]*it/s|.*[\d.]+it/s)`, bar)
@@ -80,7 +80,9 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	r("terminated by SIG", `exited: (\S+) \(terminated by SIG(\w+)`, (*lane).supervisordSignal)
 	status := func(w *lane, l *logLine, m []string) { w.exit(l, m[1]) }
 	r("exit status ", `^exit status (\d+)$`, status)
-	r("xit", `(?i)^(?:srun: error: \S+ tasks? \S+ |\W*error: |##\[error\])?[^:]{0,60}\b(?:exited|exits|exit|completed|finished|ended)\b.{0,20}?\b(?:code|status)\b[ :=]+(-?\d+)\.?$`, status)
+	r("xit", `(?i)^(?:srun: error: \S+ tasks? \S+ |\W*error: |##\[error\])?[^:]{0,60}\b(?:exited|exits|exit|completed|finished|ended)\b.{0,20}?\b(?:code|status)\b[ :=]+(-?\d+)(?:\.| \(.*\))?$`, status)
+	r("return code", `\bexits? with return code = (-?\d+)$`, status)
+	r("make", `^make(?:\[\d+\])?: \*\*\* .*Error (\d+)$`, status)
 	r("worker ", `^worker (\S+): finished`, nothing)
 
 	// Settings: environment echoes and version banners.

@@ -240,6 +240,9 @@ func (tb *traceback) raisedBy(w *lane, text string) (raised, bool) {
 		return raised{}, false
 	}
 	last := m[1][strings.LastIndexByte(m[1], '.')+1:]
+	if last == "" {
+		return raised{}, false
+	}
 	sure := typeName.MatchString(last) || w.cat.KnowsException(last) || strings.Contains(m[1], ".") && last[0] >= 'A' && last[0] <= 'Z'
 	if !sure && (tb.strange > 0 || last[0] < 'A' || last[0] > 'Z' || levelOf(text) != noLevel || w.wouldRecognise(text) || isCount(text)) {
 		return raised{}, false
@@ -311,7 +314,7 @@ func (w *lane) closeTraceback(last int) {
 	ev := add(&logLine{no: root.line}, class, timeline.FormTraceback, text)
 	ev.EndLine, ev.Chain, ev.Lead = last, chain, root.lead
 	if tb.said == inThread {
-		ev.Form = timeline.FormHandler
+		ev.Form = timeline.FormWarning // the process goes on
 	}
 }
 

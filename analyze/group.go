@@ -107,7 +107,8 @@ func (r *run) survived(in *incident) bool {
 // absorb adds a further error of the same trial or end, which becomes the root when it is the better one.
 func (r *run) absorb(in *incident, e timeline.Event) {
 	dead := slices.ContainsFunc(in.echoes, func(e timeline.Event) bool { return e.Fatal })
-	late := dead && r.cat.Class(e.Class).Role == failure.Stop && !slices.Contains(r.cat.Class(in.root.Class).YieldsTo, e.Class)
+	root := r.cat.Class(in.root.Class)
+	late := dead && root.Role == failure.Root && e.Form != timeline.FormTraceback && !slices.Contains(root.YieldsTo, e.Class) && !softXid(in.root)
 	if !late && r.outranks(in.root, e) {
 		in.root, e = e, in.root
 	}

@@ -215,6 +215,20 @@ var surroundings = []surrounding{
 		}
 		return out, s.class
 	}},
+	{"another process's batches in between", func(r *rand.Rand, s, _ specimen, _ []string) ([]string, string) {
+		i := slices.IndexFunc(s.lines, func(l string) bool { return strings.HasPrefix(l, "Traceback") })
+		if i < 0 || i+5 > len(s.lines) {
+			return s.lines, s.class
+		}
+		var out []string
+		for k, l := range s.lines {
+			out = append(out, l)
+			if k > i+1 && k%3 == 0 {
+				out = append(out, fmt.Sprintf("2026-11-20 19:38:02,000 INFO train: step %d loss 0.%d", 100+k, k))
+			}
+		}
+		return append(out, "2026-11-20 19:39:02,000 INFO train: step 900 loss 0.1"), s.class
+	}},
 	{"appended to another failed run", func(_ *rand.Rand, s, other specimen, _ []string) ([]string, string) {
 		return slices.Concat([]string{"+ python train.py"}, epochLines(1, 4), other.lines, []string{"+ python train.py"}, s.lines), s.class
 	}},

@@ -72,7 +72,7 @@ func (r *run) end() *incident {
 	}
 	var first, trial *incident
 	for _, in := range r.found {
-		if in.outcome != Lost || in.root.Process >= 0 && r.tl.Processes[in.root.Process].Run != last {
+		if in.outcome != Lost || r.begunAnew(in) || in.root.Process >= 0 && r.tl.Processes[in.root.Process].Run != last {
 			continue
 		}
 		switch {
@@ -88,6 +88,18 @@ func (r *run) end() *incident {
 		return trial
 	}
 	return first
+}
+
+// begunAnew says whether the job began after a rank's error and then ended well, so that the error was of
+// a run before, though nothing marks where that ended.
+func (r *run) begunAnew(in *incident) bool {
+	if in.root.Process < 0 || r.tl.Processes[in.root.Process].Lane == "" {
+		return false
+	}
+	rank, line := r.tl.Processes[in.root.Process], in.last().Pos.Line
+	return slices.ContainsFunc(r.tl.Processes, func(p timeline.Process) bool {
+		return p.Stream == rank.Stream && p.Lane == "" && p.FirstProgress > line && p.Finished > line
+	})
 }
 
 // outlived says whether the process went on after an incident that cost a trial.

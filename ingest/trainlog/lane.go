@@ -36,6 +36,8 @@ type lane struct {
 	died    int       // its line
 	raised  bool      // and it was an uncaught exception
 	stopped bool      // and it was somebody's stop
+	mixed   bool      // several processes write these lines: one's progress says nothing of another's end
+	backs   int       // how often a count went back to the middle, as it does when two count
 	over    bool      // the process said it ended, well or with a status
 }
 
@@ -168,7 +170,7 @@ func (w *lane) failure(l *logLine, cl *failure.Class, form timeline.Form, text s
 // error, or one after further progress, is another run's, unless it only follows the first.
 func (w *lane) fatal(l *logLine, cl *failure.Class, form timeline.Form, text string) *timeline.Event {
 	again := form == timeline.FormTraceback && (cl.Role == failure.Root || cl.Role == failure.Stop) && w.raised
-	if w.lane == "" && !w.trials && (again || w.died > 0 && w.tl.Processes[w.proc].LastProgress > w.died) {
+	if w.lane == "" && (w.proc >= 0 && w.tl.Processes[w.proc].Exited && form == timeline.FormTraceback || !w.trials && (again || w.died > 0 && w.tl.Processes[w.proc].LastProgress > w.died)) {
 		count, counted := w.count, w.counted // the progress since the last death was this run's already
 		w.nextRun(l.no)
 		w.count, w.counted = count, counted
@@ -197,6 +199,10 @@ func (w *lane) begin(line int) {
 func (w *lane) newProcess(line, restart int) *timeline.Process {
 	if w.lane == "" && (w.dead || w.over) {
 		w.parser.run++
+	}
+	if m := w.lanes[""]; w.lane != "" && m != nil && m.proc >= 0 && w.tl.Processes[m.proc].Exited {
+		w.parser.run++ // a rank speaks after its job had ended: this is the next job's
+		m.endProcess(line - 1)
 	}
 	w.endProcess(line - 1)
 	w.tl.Processes = append(w.tl.Processes, timeline.Process{Restart: restart, From: timeline.Pos{Source: w.src, Line: line}, Lane: w.lane, Run: w.run})

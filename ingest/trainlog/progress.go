@@ -182,7 +182,15 @@ func (w *lane) advance(l *logLine, u unit, n float64, firm bool) {
 	w.begin(line)
 	pr := &w.tl.Processes[w.proc]
 	last, seen := w.count[u], w.counted[u]
-	back := firm && seen && n < last && (u == epochs || u == steps && !w.counted[epochs])
+	back := firm && seen && n < last && !w.mixed && (u == epochs || u == steps && !w.counted[epochs])
+	if w.tb != nil && w.tb.frames && w.tb.indent >= 0 {
+		w.mixed = true // between the lines of a process that is dying
+	}
+	if seen && firm && u != bars && n < last && n > 1 && !w.dead {
+		if w.backs++; w.backs > 1 {
+			w.mixed = true
+		}
+	}
 	dead := w.dead || w.lane == "" && back && w.troubled() // a rank's death ends the others
 	if pr.Exited || !w.trials && (dead && (back || w.stopped) || w.over && back) {
 		w.nextRun(line)
@@ -202,8 +210,8 @@ func (w *lane) advance(l *logLine, u unit, n float64, firm bool) {
 	for _, f := range w.pending {
 		e, last, seen := &w.tl.Events[f.event], f.count[u], f.counted[u]
 		switch {
-		case e.Form == timeline.FormMetric:
-			kept = append(kept, f) // only a finite loss ends it
+		case e.Form == timeline.FormMetric, e.Fatal && w.mixed:
+			kept = append(kept, f) // only a finite loss ends the one, and nothing the other
 		case e.Fatal && (!seen && u != bars && plain || seen && n <= last && u != bars || !firm), !firm && n <= last, u == bars && seen && n == last:
 			// A count that is no further was printed by the dying process: a bar that is closed, a summary. And
 			// what print writes into a file comes only when the process ends, after its traceback.

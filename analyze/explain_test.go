@@ -37,6 +37,15 @@ func explain(t testing.TB, log string, status *int, kernel string) *analyze.Expl
 	return analyze.Explain(tl, failure.Default())
 }
 
+// numbered writes lines as a logger does that tells the process's number.
+func numbered(pid int, msgs ...string) string {
+	var b strings.Builder
+	for _, m := range msgs {
+		fmt.Fprintf(&b, "2026-11-20 19:42:43,111 [%d] INFO train: %s\n", pid, m)
+	}
+	return b.String()
+}
+
 // verdict writes an explanation's outcome and root class in a word.
 func verdict(x *analyze.Explanation) string {
 	if x.RootClass == nil {
@@ -149,6 +158,10 @@ func TestExplain(t *testing.T) {
 		{"DeepSpeed's launcher tells", epochs + "[2026-11-20 19:38:29,004] [ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', 'train.py'] exits with return code = -9\n", none, "", "failed host/killed"},
 		{"make tells", epochs + "make: *** [Makefile:3: train] Error 1\n", none, "", "failed unknown"},
 		{"PyCharm tells", epochs + "Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)\n", none, "", "failed host/segfault"},
+		{"one of two numbered processes dies", numbered(4711, "step 1 loss 0.9", "step 2 loss 0.8") + numbered(4712, "step 1 loss 0.9") + strings.ReplaceAll(numbered(4712, "training failed: CUDA out of memory. Tried to allocate 2.00 GiB."), "INFO", "ERROR") + numbered(4711, "step 3 loss 0.7", "training complete"), none, "", "failed cuda/out-of-memory"},
+		{"a numbered helper reports and the trainer ends well", numbered(4711, "step 1 loss 0.9") + strings.ReplaceAll(numbered(4720, "skipping a sample: UnidentifiedImageError: cannot identify image file '/x.jpg'"), "INFO", "ERROR") + numbered(4711, "step 2 loss 0.8", "training complete"), none, "", "ok"},
+		{"a new number after a death is a new run", numbered(4711, "step 1 loss 0.9") + tb + "KeyError: 'a'\n" + numbered(4790, "loading data", "step 1 loss 0.9"), none, "", "ok"},
+		{"a numbered process's traceback follows its line", numbered(4711, "step 1 loss 0.9") + strings.ReplaceAll(numbered(4712, "step 1 loss 0.9", "crashed"), "INFO train: crashed", "ERROR train: crashed") + strings.Replace(tb, "<module>", "run", 1) + "ZeroDivisionError: division by zero\n" + numbered(4711, "step 2 loss 0.8", "training complete"), none, "", "failed code/zero-division"},
 		{"healthy words", epochs + "Error rate: 0.03, 0 failed, 12 passed\nmax_error=3 killed=0 nan_count=0\nTraceback depth: 5\nException handling: on\nWARNING: OOM is possible\nEpoch 3/9 | Train Loss: 0.8 | Val Loss: 1.0\nDone.\n", none, "", "ok"},
 		{"a log of nothing but warnings", "UserWarning: CUDA initialization: CUDA unknown error - this may be due to an incorrectly set up environment\n  return torch._C._cuda_getDeviceCount() > 0\nW1120 19:38:01.036000000 socket.cpp:204] [c10d] failed\n", none, "", "ok"},
 	} {

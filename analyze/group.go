@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"postmortem/ingest/failure"
 	"postmortem/ingest/timeline"
@@ -100,6 +101,13 @@ func (r *run) survived(in *incident) bool {
 	}
 	if stop := r.cat.Class(in.root.Class).Role == failure.Stop; stop && p.Finished > 0 && p.Finished >= p.LastProgress && p.Finished < in.root.Pos.Line {
 		return true // it had ended well before somebody stopped what was left of it
+	}
+	if strings.HasPrefix(p.Lane, timeline.PIDLane) && p.FirstProgress == 0 && !in.root.Fatal { // a helper, not a trainer
+		for _, o := range r.tl.Processes {
+			if o.Stream == p.Stream && o.Run == p.Run && max(o.LastProgress, o.Finished) > last.Pos.Line {
+				return true
+			}
+		}
 	}
 	return last.Resumed > 0 || p.Finished > last.Pos.Line || !deadly(in.root) && !slices.ContainsFunc(in.echoes, deadly)
 }

@@ -116,6 +116,9 @@ type Event struct {
 	Metric Metrics
 }
 
+// PIDLane begins the Lane of a process that is known by the number in its lines.
+const PIDLane = "pid "
+
 // GivenStatus is the Key of a ProcessExit that the user gave beside the log.
 const GivenStatus = "given"
 

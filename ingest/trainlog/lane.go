@@ -75,6 +75,11 @@ func noticeOf(l *logLine) notice {
 
 // understand says whether anything knows the line.
 func (w *lane) understand(line int, text string) bool {
+	if w.lane == "" {
+		if other := w.speaker(line, text); other != w {
+			return other.understand(line, text)
+		}
+	}
 	if i := headAt(text); i >= 0 {
 		return w.takeHead(line, text, i)
 	}

@@ -46,6 +46,10 @@ type parser struct {
 	banner  []string // shapes of the file's first lines
 	headed  int      // lines looked at for them
 
+	mainPID    string // the number by which the lines without a prefix name their process
+	unnumbered int    // stamped lines without one
+	speaking   *lane  // who wrote the last stamped line, when not the main process
+
 	lineOK   bool   // whether a segment of the current line was understood
 	lineFull bool   // whether a segment of the current line was not blank
 	lineLane string // prefix of the current line

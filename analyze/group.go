@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,12 +152,17 @@ func (r *run) outranks(old, e timeline.Event) bool {
 		return n.Role == failure.Root || n.Role == failure.Stop
 	case !reported || !e.Fatal || n.Role == failure.Cascade:
 		return false
+	case o.ID == "numeric/diverged":
+		return !lossWords.MatchString(e.Text) // the program must say that it is about the loss
 	case old.Form == timeline.FormMetric:
 		return !n.Generic() && n.Family() != o.Family()
 	}
 	// A report of an error that the program caught, and then a death of its own.
 	return !n.Generic() || o.Family() == "hub" || o.Family() == "tracker" || o.Generic()
 }
+
+// lossWords tell of an error that it is about the loss.
+var lossWords = regexp.MustCompile(`(?i)loss|diverg|explod`)
 
 // softXid says whether an event is a driver's report that follows a program's own fault.
 func softXid(e timeline.Event) bool {

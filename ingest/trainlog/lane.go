@@ -32,6 +32,8 @@ type lane struct {
 	counted [units]bool
 	pending []waiting // failures of this process that no progress has followed yet
 	nan     bool      // the last loss was no number
+	lowest  float64   // the lowest loss of an epoch, 0 before the first
+	high    int       // epochs in a row whose loss was far above it
 	dead    bool      // an error that no process outlives was seen
 	died    int       // its line
 	raised  bool      // and it was an uncaught exception
@@ -222,7 +224,7 @@ func (w *lane) endProcess(line int) {
 	}
 	w.proc, w.trial, w.failed = -1, timeline.NoTrial, timeline.NoTrial
 	w.pending, w.count, w.counted = nil, [units]float64{}, [units]bool{}
-	w.died = 0
+	w.died, w.lowest, w.high = 0, 0, 0
 	w.nan, w.dead, w.raised, w.stopped, w.over = false, false, false, false, false
 }
 

@@ -51,6 +51,7 @@ func (w *lane) progress(l *logLine, n float64, m timeline.Metrics) {
 	w.advance(l, epochs, n, true)
 	if m.HasTrain {
 		w.loss(l, m.TrainLoss)
+		w.diverging(l, m.TrainLoss)
 	}
 }
 

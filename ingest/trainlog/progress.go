@@ -249,6 +249,27 @@ func (w *lane) loss(l *logLine, f float64) {
 	w.nan = bad
 }
 
+// A loss has diverged when it was divergedFactor times its minimum in divergedEpochs epochs in a row.
+const (
+	divergedFactor = 10
+	divergedEpochs = 3
+)
+
+// diverging watches the loss of epochs; those of single steps are too noisy to tell.
+func (w *lane) diverging(l *logLine, f float64) {
+	switch {
+	case math.IsNaN(f) || f <= 0:
+	case w.lowest == 0 || f < w.lowest:
+		w.lowest, w.high = f, 0
+	case f < divergedFactor*w.lowest:
+		w.high = 0
+	default:
+		if w.high++; w.high == divergedEpochs {
+			w.failure(l, w.cat.Class("numeric/diverged"), timeline.FormMetric, l.msg)
+		}
+	}
+}
+
 // bannerLines is how many of a file's first lines may tell that a later run begins.
 const bannerLines = 3
 

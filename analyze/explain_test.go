@@ -214,6 +214,21 @@ func ExampleExplain() {
 	// Output: failed cuda/out-of-memory at line 1
 }
 
+// BenchmarkExplain explains the whole gallery, 37 logs, in one go.
+func BenchmarkExplain(b *testing.B) {
+	paths, _ := filepath.Glob("../testdata/gallery/*.log")
+	for b.Loop() {
+		for _, path := range paths {
+			tl, err := ingest.ReadLog(context.Background(), ingest.LogRequest{Path: path, Catalogue: failure.Default()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			analyze.Explain(tl, failure.Default())
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*len(paths)), "µs/log")
+}
+
 // FuzzExplain reads any bytes as a log: it never panics, every line is accounted for, and the answer has a
 // JSON form.
 func FuzzExplain(f *testing.F) {

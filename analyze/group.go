@@ -243,7 +243,7 @@ func (r *run) atExit(process int, exit timeline.Event, events []timeline.Event, 
 		return own
 	}
 	for i := len(own) - 1; i >= 0 && exitClasses[status] == ""; i-- { // what seemed survived was not
-		if own[i].root.Trial == timeline.NoTrial && (own[i].root.Fatal || own[i].root.Form == timeline.FormMetric) {
+		if own[i].root.Trial == timeline.NoTrial && (own[i].root.Fatal || own[i].root.Class == "numeric/nan-loss") {
 			own[i].outcome = Lost
 			return own
 		}

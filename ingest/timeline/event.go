@@ -60,7 +60,6 @@ const (
 	Xid          EventKind = "xid"       // the driver's error report
 	KernelOOM    EventKind = "kernel-oom"
 	KernelFault  EventKind = "kernel-fault" // segfault and the like
-	RankFailed   EventKind = "rank-failed"  // a launcher names the rank that failed first: Number
 	GPUText      EventKind = "gpu-text"     // error text in the middle of an nvidia-smi dump
 )
 

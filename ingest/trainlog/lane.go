@@ -28,9 +28,15 @@ type lane struct {
 	inMsg  bool          // lines that may belong to a message that began above
 	before notice        // what the last line announced
 
+	mixed bool // several processes write these lines: one's progress says nothing of another's end
+	life
+}
+
+// A life is what is known of a lane's current process.
+type life struct {
 	count   [units]float64 // how far each count has come
 	counted [units]bool
-	pending []waiting // failures of this process that no progress has followed yet
+	pending []waiting // failures that no progress has followed yet
 	nan     bool      // the last loss was no number
 	lowest  float64   // the lowest loss of an epoch, 0 before the first
 	high    int       // epochs in a row whose loss was far above it
@@ -38,9 +44,8 @@ type lane struct {
 	died    int       // its line
 	raised  bool      // and it was an uncaught exception
 	stopped bool      // and it was somebody's stop
-	mixed   bool      // several processes write these lines: one's progress says nothing of another's end
-	backs   int       // how often a count went back to the middle, as it does when two count
 	over    bool      // the process said it ended, well or with a status
+	backs   int       // how often a count went back to the middle, as it does when two count
 }
 
 // A waiting failure is one that may yet prove to be survived.
@@ -83,7 +88,8 @@ func (w *lane) understand(line int, text string) bool {
 		}
 	}
 	if i := headAt(text); i >= 0 {
-		return w.takeHead(line, text, i)
+		w.takeHead(line, text, i)
+		return true
 	}
 	if w.tb != nil {
 		if w.tb.add(w, line, text) {
@@ -93,46 +99,51 @@ func (w *lane) understand(line int, text string) bool {
 			w.closeTraceback(line - 1)
 		}
 	}
-	st, found := findStamp(text)
-	stamped := found
-	if found && st.noYear {
-		stamped = w.addYear(&st)
-	}
-	if d := w.anchor.Sub(st.time); stamped && d > 0 && d < time.Second && st.time.Nanosecond() == 0 {
-		st.time = w.anchor // a clock of whole seconds, not one that went back
-	}
+	l := w.read(line, text)
 	if w.block != nil {
-		if !stamped && w.block.add(w, line, text) {
+		if !l.stamped && w.block.add(w, line, text) {
 			return true
 		}
 		w.closeHandler(line - 1)
 	}
-	msg := text
-	if found {
-		msg = strings.TrimLeft(text[st.end:], "] \t|:-")
-		msg = msg[len(program.FindString(msg)):]
-	}
-	if stamped {
+	if l.stamped {
 		w.inCfg, w.inMsg = false, false
+		if name, rest := splitLane(l.msg); w.lane == "" && name != "" && rest != "" { // a driver's time before the writer's name
+			other := w.writer(name)
+			ok := other.understand(line, rest)
+			w.settle(other, l.time, line, false)
+			return ok
+		}
 	}
-	if name, rest := splitLane(msg); stamped && name != "" && rest != "" && w.lane == "" { // a driver's time before the writer's name
-		ok := w.writer(name).understand(line, rest)
-		w.settle(w.writer(name), st.time, line, false)
-		return ok
-	}
-	l := &logLine{no: line, text: text, msg: msg, stamped: stamped, time: st.time, level: levelOf(text)}
 	ok := w.recognise(l)
 	if !ok {
 		w.phrase(l)
 	}
-	if w.tb != nil && !w.tb.outlives(l, ok) {
+	if w.tb != nil && !w.tb.outlives(ok) {
 		w.closeTraceback(line - 1)
 	}
 	w.before = noticeOf(l)
-	if stamped {
-		w.settle(w, st.time, line, l.ends)
+	if l.stamped {
+		w.settle(w, l.time, line, l.ends)
 	}
 	return ok
+}
+
+// read takes a line's time and level off it.
+func (w *lane) read(line int, text string) *logLine {
+	l := &logLine{no: line, text: text, msg: text, level: levelOf(text)}
+	st, found := findStamp(text)
+	if !found {
+		return l
+	}
+	l.msg = strings.TrimLeft(text[st.end:], "] \t|:-")
+	l.msg = l.msg[len(program.FindString(l.msg)):]
+	l.stamped = !st.noYear || w.addYear(&st)
+	if d := w.anchor.Sub(st.time); d > 0 && d < time.Second && st.time.Nanosecond() == 0 {
+		st.time = w.anchor // a clock of whole seconds, not one that went back
+	}
+	l.time = st.time
+	return l
 }
 
 // program is what syslog and journald put between the time and the text.
@@ -177,7 +188,7 @@ func (w *lane) failure(l *logLine, cl *failure.Class, form timeline.Form, text s
 // error, or one after further progress, is another run's, unless it only follows the first.
 func (w *lane) fatal(l *logLine, cl *failure.Class, form timeline.Form, text string) *timeline.Event {
 	again := form == timeline.FormTraceback && (cl.Role == failure.Root || cl.Role == failure.Stop) && w.raised
-	if w.lane == "" && (w.proc >= 0 && w.tl.Processes[w.proc].Exited && form == timeline.FormTraceback || !w.trials && (again || w.died > 0 && w.tl.Processes[w.proc].LastProgress > w.died)) {
+	if w.lane == "" && (w.proc >= 0 && w.tl.Processes[w.proc].Exited && form == timeline.FormTraceback || !w.trials && (again || !w.mixed && w.died > 0 && w.tl.Processes[w.proc].LastProgress > w.died)) {
 		count, counted := w.count, w.counted // the progress since the last death was this run's already
 		w.nextRun(l.no)
 		w.count, w.counted = count, counted
@@ -223,9 +234,7 @@ func (w *lane) endProcess(line int) {
 		w.tl.Processes[w.proc].To = timeline.Pos{Source: w.src, Line: line}
 	}
 	w.proc, w.trial, w.failed = -1, timeline.NoTrial, timeline.NoTrial
-	w.pending, w.count, w.counted = nil, [units]float64{}, [units]bool{}
-	w.died, w.lowest, w.high = 0, 0, 0
-	w.nan, w.dead, w.raised, w.stopped, w.over = false, false, false, false, false
+	w.life = life{}
 }
 
 func (w *lane) closeBlocks(line int) {

@@ -32,7 +32,7 @@ func splitLane(s string) (lane, rest string) {
 	switch {
 	case isLetter(kind):
 		kind = 'a'
-		if strings.IndexAny(s[:min(len(s), 60)], "|:>") < 0 {
+		if !strings.ContainsAny(s[:min(len(s), 60)], "|:>") {
 			return "", s
 		}
 	case isDigit(kind), kind == ' ' && len(s) > 1 && isDigit(s[1]):

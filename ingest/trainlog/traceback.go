@@ -74,22 +74,21 @@ type raised struct {
 }
 
 // takeHead begins a traceback, or continues the open one by the next of its chain.
-func (w *lane) takeHead(line int, text string, at int) bool {
+func (w *lane) takeHead(line int, text string, at int) {
 	prefix := text[:at]
 	if w.tb != nil {
 		inner := strings.HasSuffix(prefix, "Original ") && len(w.tb.errs) > 0
 		if w.tb.chained || inner {
 			w.tb.below = w.tb.below || inner
 			w.tb.frames, w.tb.blank, w.tb.chained, w.tb.indent = true, false, false, -1
-			return true
+			return
 		}
 	}
-	known := true
 	if said := strings.TrimSpace(prefix); said != "" && !strings.HasPrefix(said, "╭") {
 		// What stood before it on the line may be a message of its own.
 		w.closeBlocks(line - 1)
 		if len(said) > 24 && levelOf(said) != noLevel {
-			known = w.understand(line, said)
+			w.understand(line, said)
 		}
 	}
 	w.closeBlocks(line - 1)
@@ -101,7 +100,6 @@ func (w *lane) takeHead(line int, text string, at int) bool {
 		w.tb.report = w.tl.Events[n-1].Class
 	}
 	w.before = nothingSaid
-	return known || true
 }
 
 // strip takes the prefix of the traceback's head off a line, its digits differing.
@@ -120,10 +118,7 @@ func (tb *traceback) strip(text string) string {
 // stood behind something else: the rest of a progress bar.
 func (tb *traceback) learn(text string) {
 	i := strings.Index(text, `  File "`)
-	if i <= 0 || tb.indent >= 0 || !tb.frames {
-		return
-	}
-	if i <= 80 {
+	if i > 0 && i <= 80 && tb.indent < 0 && tb.frames {
 		tb.prefix = text[:i]
 	}
 }
@@ -264,7 +259,7 @@ func untear(text string) (string, bool) {
 
 // outlives says whether the traceback stays open after a line that is not its own: another writer's
 // line may stand between its frames, but after the exception line it is over.
-func (tb *traceback) outlives(l *logLine, known bool) bool {
+func (tb *traceback) outlives(known bool) bool {
 	if tb.strange++; tb.frames && tb.strange <= maxStrange {
 		return true
 	}

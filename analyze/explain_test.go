@@ -179,6 +179,30 @@ func TestExplain(t *testing.T) {
 	}
 }
 
+// TestHealthyWords ends a healthy log with each of many frightening lines: none makes an incident.
+func TestHealthyWords(t *testing.T) {
+	data, err := os.ReadFile("testdata/healthy_words.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		for _, before := range []string{"", "2026-11-20 19:39:45,201 INFO train: "} {
+			x := explain(t, "Epoch 1/9 | Train Loss: 1.2\nEpoch 2/9 | Train Loss: 0.9\n"+before+line, nil, "")
+			if x.Outcome != "ok" || len(x.Incidents) > 0 {
+				t.Errorf("%q: %s, %d incidents", before+line, verdict(x), len(x.Incidents))
+			}
+		}
+	}
+	for _, line := range []string{"wandb: ERROR Failed to sample metric: Not Supported", "ImportError: apex not available, using native amp", "requests.exceptions.ConnectionError: retrying in 5 s"} {
+		if x := explain(t, "Epoch 1/9 | Train Loss: 1.2\n"+line+"\n", nil, ""); x.Outcome != "ok" {
+			t.Errorf("%q: %s", line, verdict(x))
+		}
+	}
+	if x := explain(t, "Input/output error", nil, ""); verdict(x) != "failed data/read-error" {
+		t.Errorf("a pasted message: %s", verdict(x))
+	}
+}
+
 func TestExplainKeepsTheUnknown(t *testing.T) {
 	x := explain(t, "Epoch 1/9 | Train Loss: 1.2\nERROR: lease 17 of shard 4 lost\nexit status 3\n", nil, "")
 	if x.Root == nil || x.Root.Line != 2 || x.Root.Text != "ERROR: lease 17 of shard 4 lost" {

@@ -44,6 +44,9 @@ func (r *run) processIncidents(process int, events []timeline.Event) {
 		case timeline.ProcessExit:
 			exit = &e
 		case timeline.Failure, timeline.KernelOOM, timeline.KernelFault:
+			if e.Form == timeline.FormBare && !r.pasted(process, events) {
+				continue
+			}
 			cl := r.cat.Class(e.Class)
 			switch {
 			case poison != nil && (cl.Context || cl.Poisons || cl.Role == failure.Wrapper) && !resumed(poison, e):
@@ -71,6 +74,14 @@ func (r *run) processIncidents(process int, events []timeline.Event) {
 		own = r.atExit(process, *exit, events, own)
 	}
 	r.found = append(r.found, own...)
+}
+
+// pasted says whether a log holds an error's bare words and nothing of a run.
+func (r *run) pasted(process int, events []timeline.Event) bool {
+	p := r.tl.Processes[process]
+	return p.FirstProgress == 0 && p.Finished == 0 && !slices.ContainsFunc(events, func(e timeline.Event) bool {
+		return e.Kind != timeline.ProcessExit && (e.Kind != timeline.Failure || e.Form != timeline.FormBare)
+	})
 }
 
 // resumed says whether the process went on between an incident and a later error, where no trial tells.
@@ -180,7 +191,7 @@ func softXid(e timeline.Event) bool {
 // rank orders forms of error text by how well they bear witness.
 func rank(f timeline.Form) int {
 	return slices.Index([]timeline.Form{timeline.FormMetric, timeline.FormNative, timeline.FormKernel, timeline.FormTraceback, timeline.FormException,
-		timeline.FormHandler, timeline.FormOptuna, timeline.FormAttribute, timeline.FormCleanup, timeline.FormWarning, timeline.FormExit}, f)
+		timeline.FormHandler, timeline.FormOptuna, timeline.FormAttribute, timeline.FormCleanup, timeline.FormWarning, timeline.FormExit, timeline.FormBare}, f)
 }
 
 // witness ranks the forms of one class: a native line tells more than the exception only where that comes

@@ -78,6 +78,7 @@ const (
 	FormKernel    Form = "kernel"    // the kernel log
 	FormWarning   Form = "warning"   // a program's report of an error that it goes on after
 	FormMetric    Form = "metric"    // a figure that cannot be, such as a loss of nan
+	FormBare      Form = "bare"      // words that begin a line, with no type, level or number: an error only when nothing else is there
 	FormExit      Form = "exit"      // an exit status, where no text says more
 )
 

@@ -16,10 +16,15 @@ var (
 	glued = regexp.MustCompile(`[^\s'"(=:.\w]((?:torch|jax|jaxlib|triton|cupy|tensorflow|builtins|optuna)\.[\w.]*[A-Z]\w*|[A-Z]\w*(?:Error|Exception)): (.*)$|\w(torch\.(?:\w+\.)*[A-Z]\w*(?:Error|Exception)): (.*)$`)
 
 	// complains is how a program that prints without a logger begins to report an error.
-	complains = regexp.MustCompile(`(?i)^\W*(?:\w+ )?(?:fatal|error|exception|failed|failure|critical|crash(?:ed)?|caught|uncaught|(?:training|run|job|trial|worker|process)(?: \d+)? (?:failed|crashed|aborted|died))\b`)
+	complains = regexp.MustCompile(`(?i)^[^\w{'"]*(?:\w+ )?(?:fatal|error|exception|failed|failure|critical|crash(?:ed)?|caught|uncaught|(?:training|run|job|trial|worker|process)(?: \d+)? (?:failed|crashed|aborted|died))\b`)
 
 	// handles is how a program begins to speak of errors in general.
 	handles = regexp.MustCompile(`(?i)^\W*(?:\w+ )?(?:errors?|exceptions?|failures?|crash(?:es)?)[ _-](?:handl|rate|polic|count|recover|mode|guard|log|report|toleran|budget|class|type|thresh|callback|hook|map|table|watch)`)
+
+	// goesOn is how a message says that what it tells of is dealt with.
+	goesOn = regexp.MustCompile(`(?i)\bretry|\bignor|\bskip|\bfall(?:ing)? ?back|\binstead\b|\busing (?:native|default|cpu|the)\b|\bcontinu(?:e|ing)\b`)
+
+	bareNumber = regexp.MustCompile(`^[\d.]*$`)
 
 	what = regexp.MustCompile(`^\s*what\(\): +(.*)$`)
 )
@@ -53,8 +58,11 @@ func (w *lane) errorLine(l *logLine) bool {
 		return false
 	}
 	form := timeline.FormHandler
-	if l.level == warning || cl.Role == failure.Note {
+	switch {
+	case l.level == warning, cl.Role == failure.Note, cl.Family() == "tracker":
 		form = timeline.FormWarning
+	case l.level == noLevel && !complains.MatchString(l.msg) && len(cl.ReadFacts(text)) == 0:
+		form = timeline.FormBare
 	}
 	w.failure(l, cl, form, text)
 	w.inMsg = true
@@ -84,14 +92,18 @@ func (w *lane) exceptionAlone(l *logLine) bool {
 			m = g[:3]
 		}
 	}
-	if m == nil {
+	if m == nil || m[2] != "" && bareNumber.MatchString(m[2]) { // "RuntimeError: 0" counts them
 		return false
+	}
+	form := timeline.FormException
+	if goesOn.MatchString(m[2]) {
+		form = timeline.FormWarning
 	}
 	said := m[1]
 	if m[2] != "" {
 		said += ": " + m[2]
 	}
-	w.failure(l, w.cat.MatchException(m[1], m[2], ""), timeline.FormException, said)
+	w.failure(l, w.cat.MatchException(m[1], m[2], ""), form, said)
 	w.inMsg = true
 	return true
 }

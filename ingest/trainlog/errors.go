@@ -112,7 +112,7 @@ func (w *lane) exceptionAlone(l *logLine) bool {
 // level only when it begins like a report or with a class's own words.
 func (w *lane) report(l *logLine) (*failure.Class, string) {
 	if l.level == noLevel && (!complains.MatchString(l.msg) || handles.MatchString(l.msg)) {
-		if cl := w.cat.MatchStart(l.msg); cl != nil && len(l.msg) > 20 {
+		if cl := w.cat.MatchStart(l.msg); cl != nil {
 			return cl, l.msg
 		}
 		return nil, ""

@@ -13,6 +13,8 @@ import (
 	"postmortem/analyze"
 	"postmortem/ingest"
 	"postmortem/ingest/failure"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 // explain explains a log that is given as text.
@@ -176,6 +178,20 @@ func TestExplain(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestShapes explains logs in the shapes of public ones.
+func TestShapes(t *testing.T) {
+	ar, err := txtar.ParseFile("testdata/shapes.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range ar.Files {
+		name, want, _ := strings.Cut(f.Name, ": ")
+		if got := verdict(explain(t, strings.ReplaceAll(string(f.Data), "␍", "\r"), nil, "")); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
 	}
 }
 

@@ -95,7 +95,10 @@ func (w *lane) understand(line int, text string) bool {
 		if w.tb.add(w, line, text) {
 			return true
 		}
-		if !w.tb.frames && !w.tb.chained { // its message is over
+		if !w.tb.frames && !w.tb.chained { // its message is over, unless it goes on after an empty line
+			if w.tb.lingers(w, text) {
+				return false
+			}
 			w.closeTraceback(line - 1)
 		}
 	}

@@ -145,12 +145,16 @@ func (w *lane) trialBegins(l *logLine, m []string) {
 	n, _ := strconv.Atoi(m[1])
 	w.trial, w.failed, w.trials = n, timeline.NoTrial, true
 	w.inCfg = true
+	w.tl.Processes[w.proc].LastProgress = l.no
 	w.event(timeline.TrialBegin, l).Trial = n
 }
 
 func (w *lane) trialEnds(l *logLine, number string, state timeline.State, text string) *timeline.Event {
 	n, _ := strconv.Atoi(number)
 	l.ends, w.trials = true, true
+	if state == timeline.Complete {
+		w.tl.Processes[w.proc].LastProgress = l.no
+	}
 	e := w.event(timeline.TrialEnd, l)
 	e.Trial, e.State, e.Text = n, state, firstLine(text)
 	if w.trial == n || w.trial == timeline.NoTrial {

@@ -44,6 +44,7 @@ const (
 	maxMessageLines = 40
 	maxStrange      = 60
 	maxFrames       = 16 << 10
+	maxLinger       = 12
 )
 
 // A traceback is one Python traceback with its chain.
@@ -62,6 +63,7 @@ type traceback struct {
 	indent  int // of the frames' File lines, -1 before the first
 	strange int // lines of others since the head
 	extra   int // message lines so far
+	linger  int // lines after an empty one that may be its message's
 	errs    []raised
 	last    int      // line of the last frame
 	lead    []string // the lines before it
@@ -264,6 +266,15 @@ func (tb *traceback) outlives(known bool) bool {
 		return true
 	}
 	return tb.chained && !known && tb.strange <= maxStrange
+}
+
+// lingers says whether the message may go on after an empty line: some do, and end in a chain after all.
+func (tb *traceback) lingers(w *lane, text string) bool {
+	if _, stamped := findStamp(text); stamped || !tb.blank || tb.linger >= maxLinger || levelOf(text) != noLevel || aloneLine.MatchString(text) || w.wouldRecognise(text) {
+		return false
+	}
+	tb.linger++
+	return true
 }
 
 // closeTraceback turns the open traceback into a failure. Of a chain the earliest exception is the

@@ -95,15 +95,15 @@ func (w *lane) exceptionAlone(l *logLine) bool {
 	if m == nil || m[2] != "" && bareNumber.MatchString(m[2]) { // "RuntimeError: 0" counts them
 		return false
 	}
-	form := timeline.FormException
-	if goesOn.MatchString(m[2]) {
+	cl, form := w.cat.MatchException(m[1], m[2], ""), timeline.FormException
+	if goesOn.MatchString(m[2]) || cl.Role == failure.Note {
 		form = timeline.FormWarning
 	}
 	said := m[1]
 	if m[2] != "" {
 		said += ": " + m[2]
 	}
-	w.failure(l, w.cat.MatchException(m[1], m[2], ""), form, said)
+	w.failure(l, cl, form, said)
 	w.inMsg = true
 	return true
 }

@@ -131,15 +131,20 @@ func (w *lane) progressLine(l *logLine) bool {
 		return false
 	}
 	w.advance(l, c.unit, c.n, c.at-len(heading.FindString(l.msg)) < 4)
+	w.lossIn(l)
+	return true
+}
+
+// lossIn looks for a loss that is no number, or is one again.
+func (w *lane) lossIn(l *logLine) {
 	if !w.nan && !containsAny(l.msg, "nan", "NaN", "NAN", "inf", "Inf") {
-		return true // only a loss that is no number, or is one again, matters here
+		return
 	}
 	if x := trainLoss.FindStringSubmatch(l.msg); x != nil {
 		if f, ok := number(x[1]); ok {
 			w.loss(l, f)
 		}
 	}
-	return true
 }
 
 // endLine takes a line that says the run ended well.

@@ -67,6 +67,7 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	bar := func(w *lane, l *logLine, m []string) {
 		n, _ := strconv.ParseFloat(m[1], 64)
 		w.advance(l, bars, n, true)
+		w.lossIn(l)
 	}
 	r("%|", `\d+%\|.*\| *([\d.]+)\w?/\S+ \[`, bar)
 	r("it/s", `(\d+)/\d+ (?:\[[^\]]*it/s|.*[\d.]+it/s)`, bar)

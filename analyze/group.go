@@ -86,7 +86,8 @@ func (r *run) pasted(process int, events []timeline.Event) bool {
 
 // resumed says whether the process went on between an incident and a later error, where no trial tells.
 func resumed(in *incident, e timeline.Event) bool {
-	return in.root.Trial == timeline.NoTrial && in.last().Resumed > 0 && in.last().Resumed <= e.Pos.Line
+	at := in.last().Resumed
+	return in.root.Trial == timeline.NoTrial && at > 0 && (at <= e.Pos.Line || e.Pos.Source != in.root.Pos.Source)
 }
 
 // last is the incident's last error that stands in the root's own log.

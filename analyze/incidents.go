@@ -14,6 +14,8 @@ type Incident struct {
 	ID          string   `json:"id"`
 	Class       string   `json:"class"`
 	Outcome     Outcome  `json:"outcome"`
+	Domain      string   `json:"domain"` // whose problem the class is: workload, environment, infrastructure …
+	Retry       string   `json:"retry"`  // whether the same again helps: yes, no, elsewhere, unknown
 	Source      string   `json:"source"`
 	Line        int      `json:"line"`          // 0 where the source is a database
 	Row         string   `json:"row,omitempty"` // table/number in a database
@@ -121,7 +123,7 @@ func (r *run) listIncidents() []Incident {
 	ids := r.ids()
 	for _, in := range r.found {
 		e, cl := in.root, r.cat.Class(in.root.Class)
-		x := Incident{ID: ids[in], Class: e.Class, Outcome: in.outcome, Source: r.sourceName(e), Line: e.Pos.Line, Row: e.Pos.Row,
+		x := Incident{ID: ids[in], Class: e.Class, Outcome: in.outcome, Domain: string(cl.Domain), Retry: string(cl.Retry), Source: r.sourceName(e), Line: e.Pos.Line, Row: e.Pos.Row,
 			Time: stamp(e.Time), TimeQuality: string(e.Quality), Text: e.Text, Study: e.Study, PID: e.PID,
 			Trials: []int{}, Facts: map[string]float64{}, Echoes: []Echo{}, Related: []string{}, Xids: append([]int{}, in.xids...)}
 		if e.Trial != timeline.NoTrial {

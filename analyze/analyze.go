@@ -74,7 +74,7 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 }
 
 func newRun(tl *timeline.Timeline, cat *failure.Catalogue) *run {
-	r := &run{tl: tl, cat: cat, workers: map[trialRef]string{}}
+	r := &run{tl: tl, cat: cat, workers: map[trialRef]string{}, sole: -1}
 	r.eachTrial(func(s *timeline.Study, t *timeline.Trial) { r.workers[trialRef{s.Name, t.Number}] = t.Worker })
 	return r
 }

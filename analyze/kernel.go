@@ -43,6 +43,9 @@ func (r *run) processOf(e timeline.Event) int {
 	if p, ok := r.children[e.PID]; ok && e.PID != 0 && (e.Time.IsZero() || r.tl.Processes[p].Start.IsZero() || e.Time.Sub(r.tl.Processes[p].End).Abs() < time.Hour) {
 		return p
 	}
+	if r.sole >= 0 && e.Kind == timeline.Xid && slices.ContainsFunc(r.tl.Events, func(o timeline.Event) bool { return o.Kind == timeline.Xid && o.PID != e.PID }) {
+		return -1 // of several processes: nobody can tell which is this one
+	}
 	return r.sole
 }
 
@@ -94,6 +97,9 @@ func (r *run) kernelFailures(byProcess [][]timeline.Event) {
 			continue
 		}
 		p := r.processOf(e)
+		if p >= 0 && p == r.sole && e.Kind != timeline.Xid && !r.bearsOut(byProcess[p], e) {
+			p = -1
+		}
 		switch {
 		case p >= 0:
 			r.kernel.InRun++
@@ -113,6 +119,18 @@ func (r *run) kernelFailures(byProcess [][]timeline.Event) {
 			byProcess[p] = append(byProcess[p], e)
 		}
 	}
+}
+
+// bearsOut says whether a log shows that a kill or fault was its process's, where no pid does: a kernel log
+// holds those of the whole boot.
+func (r *run) bearsOut(events []timeline.Event, kernel timeline.Event) bool {
+	status, classes := 137, []string{"host/killed", "data/worker-killed", "dist/rank-failed"}
+	if kernel.Kind == timeline.KernelFault {
+		status, classes = 139, []string{"host/segfault", "data/worker-killed", "dist/rank-failed"}
+	}
+	return slices.ContainsFunc(events, func(e timeline.Event) bool {
+		return e.Kind == timeline.ProcessExit && exitStatus(e.Number) == status || e.Kind == timeline.Failure && slices.Contains(classes, e.Class)
+	})
 }
 
 // joinXids gives every Xid to the nearest incident of its process.
@@ -151,7 +169,7 @@ func (r *run) nearest(p int, e timeline.Event) *incident {
 			continue
 		}
 		if e.Time.IsZero() || in.root.Time.IsZero() {
-			if p == r.sole && in.outcome == Lost {
+			if cl := r.cat.Class(in.root.Class); p == r.sole && in.outcome == Lost && (cl.Context || cl.ID == failure.Unknown) {
 				best = in
 			}
 			continue

@@ -2,6 +2,7 @@ package failure
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -175,6 +176,26 @@ exceptions = ["ValueError"]
 	}
 	if Default().Class("ours/token-bucket").ID != Unknown {
 		t.Error("the built-in catalogue was changed")
+	}
+}
+
+// TestREADME loads the class that the README shows.
+func TestREADME(t *testing.T) {
+	data, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, ok := strings.Cut(string(data), "```toml\n")
+	block, _, ok2 := strings.Cut(block, "```")
+	if !ok || !ok2 {
+		t.Fatal("no TOML in the README")
+	}
+	cat, err := Default().With("README.md", []byte(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cat.MatchException("RuntimeError", "lease on shard 17 is lost", ""); got.ID != "ours/lease-lost" {
+		t.Error(got.ID)
 	}
 }
 

@@ -35,9 +35,7 @@ func (r *run) attributeIncidents() {
 			in.echo(e)
 			return
 		}
-		in := &incident{root: e, outcome: Lost}
-		in.see(e)
-		r.found = append(r.found, in)
+		r.found = append(r.found, newIncident(e))
 	})
 }
 

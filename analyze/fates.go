@@ -128,9 +128,8 @@ func (r *run) fates() {
 			f.kind = unclear
 		}
 		if f.kind == lost && f.in == nil {
-			f.in = &incident{outcome: Lost, root: timeline.Event{Kind: timeline.Failure, Class: failure.Unknown, Form: timeline.FormAttribute,
-				Pos: t.Pos, Stream: t.Stream, Process: t.Process, Study: s.Name, Trial: t.Number, Time: t.End, Quality: timeline.TimeStated}}
-			f.in.see(f.in.root)
+			f.in = newIncident(timeline.Event{Kind: timeline.Failure, Class: failure.Unknown, Form: timeline.FormAttribute,
+				Pos: t.Pos, Stream: t.Stream, Process: t.Process, Study: s.Name, Trial: t.Number, Time: t.End, Quality: timeline.TimeStated})
 			r.found = append(r.found, f.in)
 		}
 	})

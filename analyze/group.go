@@ -20,6 +20,7 @@ func (r *run) processIncidents(process int, events []timeline.Event) {
 		openTrial    = timeline.NoTrial
 		own          []*incident
 		exit         *timeline.Event
+		pasted       = r.pasted(process, events)
 	)
 	recovered := func(trial int) {
 		if open != nil && open != poison && trial == openTrial && trial != timeline.NoTrial {
@@ -44,7 +45,7 @@ func (r *run) processIncidents(process int, events []timeline.Event) {
 		case timeline.ProcessExit:
 			exit = &e
 		case timeline.Failure, timeline.KernelOOM, timeline.KernelFault:
-			if e.Form == timeline.FormBare && !r.pasted(process, events) {
+			if e.Form == timeline.FormBare && !pasted {
 				continue
 			}
 			cl := r.cat.Class(e.Class)
@@ -55,8 +56,7 @@ func (r *run) processIncidents(process int, events []timeline.Event) {
 			case open != nil && (e.Trial == openTrial || e.Trial == timeline.NoTrial) && !resumed(open, e):
 				r.absorb(open, e)
 			default:
-				open = &incident{root: e, outcome: Lost}
-				open.see(e)
+				open = newIncident(e)
 				openTrial = e.Trial
 				own = append(own, open)
 				if cl.Poisons && e.Form != timeline.FormOptuna && e.Form != timeline.FormWarning {
@@ -86,19 +86,8 @@ func (r *run) pasted(process int, events []timeline.Event) bool {
 
 // resumed says whether the process went on between an incident and a later error, where no trial tells.
 func resumed(in *incident, e timeline.Event) bool {
-	at := in.last().Resumed
+	at := in.tail.Resumed
 	return in.root.Trial == timeline.NoTrial && at > 0 && (at <= e.Pos.Line || e.Pos.Source != in.root.Pos.Source)
-}
-
-// last is the incident's last error that stands in the root's own log.
-func (in *incident) last() timeline.Event {
-	last := in.root
-	for _, e := range in.echoes {
-		if e.Pos.Source == last.Pos.Source && e.Pos.Line > last.Pos.Line {
-			last = e
-		}
-	}
-	return last
 }
 
 // survived says whether the process outlived an error outside any trial: it reports the error only as a
@@ -108,7 +97,7 @@ func (r *run) survived(in *incident) bool {
 	if in.root.Process < 0 {
 		return false
 	}
-	last, p := in.last(), r.tl.Processes[in.root.Process]
+	last, p := in.tail, r.tl.Processes[in.root.Process]
 	deadly := func(e timeline.Event) bool {
 		return e.Form != timeline.FormWarning && e.Form != timeline.FormMetric && r.cat.Class(e.Class).Role != failure.Teardown && !softXid(e)
 	}
@@ -127,9 +116,8 @@ func (r *run) survived(in *incident) bool {
 
 // absorb adds a further error of the same trial or end, which becomes the root when it is the better one.
 func (r *run) absorb(in *incident, e timeline.Event) {
-	dead := slices.ContainsFunc(in.echoes, func(e timeline.Event) bool { return e.Fatal })
 	root := r.cat.Class(in.root.Class)
-	late := dead && root.Role == failure.Root && e.Form != timeline.FormTraceback && !slices.Contains(root.YieldsTo, e.Class) && !softXid(in.root)
+	late := in.dead && root.Role == failure.Root && e.Form != timeline.FormTraceback && !slices.Contains(root.YieldsTo, e.Class) && !softXid(in.root)
 	if !late && r.outranks(in.root, e) {
 		in.root, e = e, in.root
 	}
@@ -207,7 +195,20 @@ func witness(cl *failure.Class, f timeline.Form) int {
 // echo adds a further sign.
 func (in *incident) echo(e timeline.Event) {
 	in.echoes = append(in.echoes, e)
+	in.dead = in.dead || e.Fatal
 	in.see(e)
+	for _, x := range []timeline.Event{in.root, e} {
+		if x.Pos.Source == in.tail.Pos.Source && x.Pos.Line > in.tail.Pos.Line {
+			in.tail = x
+		}
+	}
+}
+
+// newIncident begins an incident with its first error.
+func newIncident(e timeline.Event) *incident {
+	in := &incident{root: e, tail: e, outcome: Lost}
+	in.see(e)
+	return in
 }
 
 // see notes the trial in which the incident showed.
@@ -237,10 +238,10 @@ func (r *run) atExit(process int, exit timeline.Event, events []timeline.Event, 
 	status := exitStatus(exit.Number)
 	deaths := 0
 	for _, in := range own {
-		if status == 0 && in.root.Trial == timeline.NoTrial && in.last().Pos.Line <= exit.Pos.Line {
+		if status == 0 && in.root.Trial == timeline.NoTrial && in.tail.Pos.Line <= exit.Pos.Line {
 			in.outcome = Recovered
 		}
-		if in.outcome == Lost && (in.root.Trial != timeline.NoTrial && !r.outlived(in) || in.root.Trial == timeline.NoTrial && in.last().Resumed == 0) {
+		if in.outcome == Lost && (in.root.Trial != timeline.NoTrial && !r.outlived(in) || in.root.Trial == timeline.NoTrial && in.tail.Resumed == 0) {
 			deaths++
 		}
 	}
@@ -260,9 +261,7 @@ func (r *run) atExit(process int, exit timeline.Event, events []timeline.Event, 
 			return own
 		}
 	}
-	in := &incident{root: e, outcome: Lost}
-	in.see(e)
-	return append(own, in)
+	return append(own, newIncident(e))
 }
 
 // exitEvent makes an error of a process that ended badly without a word.

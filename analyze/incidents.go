@@ -79,8 +79,10 @@ type incident struct {
 	outcome Outcome
 	trials  []trialRef // in which it was seen, the root's first
 	xids    []int
-	first   bool        // of its run: what the others follow
-	related []*incident // that it may have caused, or been caused by
+	tail    timeline.Event // its last error in the root's own log
+	dead    bool           // an error among the echoes is one that no process outlives
+	first   bool           // of its run: what the others follow
+	related []*incident    // that it may have caused, or been caused by
 }
 
 // incidents groups the error events of each process, then those that only the storage holds.

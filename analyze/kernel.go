@@ -155,7 +155,9 @@ func (r *run) joinXids() {
 			best.echoes = append(best.echoes, e)
 		case hardware(e.Number) && p == r.sole: // nothing else says what happened
 			e.Kind, e.Stream, e.Process = timeline.Failure, r.tl.Processes[p].Stream, p
-			r.found = append(r.found, &incident{root: e, outcome: Lost, xids: []int{e.Number}})
+			in := newIncident(e)
+			in.xids = []int{e.Number}
+			r.found = append(r.found, in)
 		}
 	}
 }

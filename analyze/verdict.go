@@ -77,7 +77,7 @@ func (r *run) end() *incident {
 		}
 		switch {
 		case in.root.Trial != timeline.NoTrial:
-			if !r.outlived(in) && (trial == nil || in.last().Pos.Line >= trial.last().Pos.Line) {
+			if !r.outlived(in) && (trial == nil || in.tail.Pos.Line >= trial.tail.Pos.Line) {
 				trial = in
 			}
 		case in.first || first == nil:
@@ -96,7 +96,7 @@ func (r *run) begunAnew(in *incident) bool {
 	if in.root.Process < 0 || r.tl.Processes[in.root.Process].Lane == "" {
 		return false
 	}
-	rank, line := r.tl.Processes[in.root.Process], in.last().Pos.Line
+	rank, line := r.tl.Processes[in.root.Process], in.tail.Pos.Line
 	return slices.ContainsFunc(r.tl.Processes, func(p timeline.Process) bool {
 		return p.Stream == rank.Stream && p.Lane == "" && p.FirstProgress > line && p.Finished > line
 	})
@@ -107,6 +107,6 @@ func (r *run) outlived(in *incident) bool {
 	if in.root.Process < 0 {
 		return true
 	}
-	p, line := r.tl.Processes[in.root.Process], in.last().Pos.Line
+	p, line := r.tl.Processes[in.root.Process], in.tail.Pos.Line
 	return p.LastProgress > line || p.Finished > line || p.Exited && exitStatus(p.ExitStatus) == 0
 }

@@ -183,6 +183,7 @@ func (w *lane) failure(l *logLine, cl *failure.Class, form timeline.Form, text s
 	if e.Trial == timeline.NoTrial {
 		e.Trial = w.failed
 	}
+	w.parser.rankFailed = w.rankFailed || w.lane != ""
 	w.pending = append(w.pending, waiting{len(w.tl.Events) - 1, w.count, w.counted})
 	return e
 }

@@ -170,15 +170,16 @@ func (w *lane) beginLine(l *logLine) {
 	}
 }
 
-// troubled says whether the run may be over: some writer failed and did not go on, or said it ended.
-func (p *parser) troubled() bool {
-	return slices.ContainsFunc(p.order, func(w *lane) bool { return w.dead || w.over || len(w.pending) > 0 || w.tb != nil })
+// troubled says whether the run may be over: a writer failed and has not gone on, or said it ended.
+func (w *lane) troubled() bool {
+	return w.dead || w.over || len(w.pending) > 0 || w.tb != nil || w.rankFailed
 }
 
 // nextRun begins a new run: in this file everything that follows is another life of the processes.
 func (w *lane) nextRun(line int) {
 	w.closeLanes(line - 1)
 	w.parser.run++
+	w.parser.rankFailed = false
 	w.newProcess(line, -1)
 }
 

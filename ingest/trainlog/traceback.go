@@ -102,6 +102,7 @@ func (w *lane) takeHead(line int, text string, at int) {
 		w.tb.report = w.tl.Events[n-1].Class
 	}
 	w.before = nothingSaid
+	w.parser.rankFailed = w.rankFailed || w.lane != ""
 }
 
 // strip takes the prefix of the traceback's head off a line, its digits differing.

@@ -36,15 +36,16 @@ func Read(r io.Reader, name string, src int, cat *failure.Catalogue) (*timeline.
 
 // A parser holds what all writers of a file share: the clock, the account, the runs.
 type parser struct {
-	cat     *failure.Catalogue
-	src     int
-	tl      *timeline.Timeline
-	account timeline.Source
-	lanes   map[string]*lane // by prefix; the one without is always there
-	order   []*lane          // as they appeared
-	run     int
-	banner  []string // shapes of the file's first lines
-	headed  int      // lines looked at for them
+	cat        *failure.Catalogue
+	src        int
+	tl         *timeline.Timeline
+	account    timeline.Source
+	lanes      map[string]*lane // by prefix; the one without is always there
+	order      []*lane          // as they appeared
+	run        int
+	rankFailed bool     // a writer with a prefix failed in this run
+	banner     []string // shapes of the file's first lines
+	headed     int      // lines looked at for them
 
 	mainPID    string // the number by which the lines without a prefix name their process
 	unnumbered int    // stamped lines without one
@@ -70,7 +71,7 @@ type parser struct {
 const leadLines = 3
 
 // maxLanes bounds the writers that are told apart; a file with more is no log of ranks.
-const maxLanes = 4096
+const maxLanes = 512
 
 // segment takes one piece of the log.
 func (p *parser) segment(s segment) {

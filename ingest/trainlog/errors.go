@@ -96,7 +96,7 @@ func (w *lane) exceptionAlone(l *logLine) bool {
 		return false
 	}
 	cl, form := w.cat.MatchException(m[1], m[2], ""), timeline.FormException
-	if goesOn.MatchString(m[2]) || cl.Role == failure.Note {
+	if cl.Role == failure.Note || goesOn.MatchString(m[2]) && (cl.Generic() || cl.Family() == "hub" || cl.Family() == "tracker") {
 		form = timeline.FormWarning
 	}
 	said := m[1]

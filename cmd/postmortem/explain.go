@@ -11,6 +11,7 @@ import (
 	"postmortem/report"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 )
 
 type explainFlags struct {
@@ -78,6 +79,9 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if len(args) == 0 {
 		args = []string{"-"}
+		if in, ok := cmd.InOrStdin().(*os.File); ok && term.IsTerminal(int(in.Fd())) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "reading standard input: paste the message, then press Ctrl-D (Ctrl-Z on Windows)")
+		}
 	}
 	var errs []error
 	for i, path := range args {

@@ -204,6 +204,11 @@ func (in *incident) echo(e timeline.Event) {
 	}
 }
 
+// signs are the root and its echoes.
+func (in *incident) signs() []timeline.Event {
+	return append([]timeline.Event{in.root}, in.echoes...)
+}
+
 // newIncident begins an incident with its first error.
 func newIncident(e timeline.Event) *incident {
 	in := &incident{root: e, tail: e, outcome: Lost}
@@ -351,7 +356,7 @@ func (r *run) mergeRun(ins []*incident, gone map[*incident]bool) {
 		}
 		cl := r.cat.Class(in.root.Class)
 		if cl.Role != failure.Root || in.root.Class == root.root.Class || r.cat.Class(root.root.Class).Context && cl.Context {
-			for _, e := range append([]timeline.Event{in.root}, in.echoes...) {
+			for _, e := range in.signs() {
 				root.echo(e)
 			}
 			gone[in] = true
@@ -364,7 +369,7 @@ func (r *run) mergeRun(ins []*incident, gone map[*incident]bool) {
 // firstRank is the rank that torchrun's table names as the first to fail.
 func firstRank(ins []*incident) (string, bool) {
 	for _, in := range ins {
-		for _, e := range append([]timeline.Event{in.root}, in.echoes...) {
+		for _, e := range in.signs() {
 			for _, f := range e.Facts {
 				if f.Name == "first_rank" {
 					return strconv.Itoa(int(f.Value)), true

@@ -139,7 +139,7 @@ func (r *run) listIncidents() []Incident {
 		if !e.Time.IsZero() {
 			x.Peaks = r.peaks(e.Process, e.Time.Add(-beforeIncident), e.Time)
 		}
-		for _, w := range append([]timeline.Event{e}, in.echoes...) { // what the root's line does not hold, another of its kind may
+		for _, w := range in.signs() { // what the root's line does not hold, another of its kind may
 			for _, f := range w.Facts {
 				if _, known := x.Facts[f.Name]; !known && w.Class == e.Class && w.Trial == e.Trial {
 					x.Facts[f.Name] = f.Value

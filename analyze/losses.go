@@ -50,7 +50,7 @@ func (in *incident) witness(ref trialRef) timeline.Event {
 	order := []timeline.Form{timeline.FormTraceback, timeline.FormException, timeline.FormHandler, timeline.FormNative, timeline.FormOptuna,
 		timeline.FormAttribute, timeline.FormCleanup, timeline.FormKernel}
 	best, rank := in.root, len(order)
-	for _, e := range append([]timeline.Event{in.root}, in.echoes...) {
+	for _, e := range in.signs() {
 		if e.Trial != ref.number || e.Study != ref.study || e.Kind == timeline.Xid {
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"text/template"
 
 	"postmortem/analyze"
 	"postmortem/ingest/failure"
@@ -16,31 +17,41 @@ const textWidth = 96
 // ExplainJSON writes an explanation as one line of JSON.
 func ExplainJSON(w io.Writer, x *analyze.Explanation) error { return json.NewEncoder(w).Encode(x) }
 
-// Explain writes an explanation for a person, one screen of it. Every one but the first is parted from
-// the one before by an empty line.
-func Explain(w io.Writer, d Document, x *analyze.Explanation, first bool) error {
-	if !first {
-		if _, err := io.WriteString(w, "\n"); err != nil {
+// A Terminal writes explanations and classes for a person. One serves many files: its templates are
+// parsed once.
+type Terminal struct {
+	w         io.Writer
+	catalogue *failure.Catalogue
+	templates *template.Template
+	explained bool // one explanation stands already
+}
+
+// NewTerminal returns a Terminal that writes to w, with escape codes where color says so. The error is
+// the templates' own, which a test rules out.
+func NewTerminal(w io.Writer, cat *failure.Catalogue, color bool) (*Terminal, error) {
+	t, err := plainTemplates(Document{Findings: &analyze.Findings{}, Catalogue: cat, Color: color})
+	return &Terminal{w: w, catalogue: cat, templates: t}, err
+}
+
+// Explain writes an explanation, one screen of it, parted from the one before by an empty line.
+func (t *Terminal) Explain(x *analyze.Explanation) error {
+	if t.explained {
+		if _, err := io.WriteString(t.w, "\n"); err != nil {
 			return err
 		}
 	}
-	return writeText(w, d, "explain.txt", x)
+	t.explained = true
+	return t.write("explain.txt", x)
 }
 
 // Classes lists the catalogue.
-func Classes(w io.Writer, d Document) error { return writeText(w, d, "classes.txt", d.Catalogue) }
+func (t *Terminal) Classes() error { return t.write("classes.txt", t.catalogue) }
 
 // Class tells all of one class.
-func Class(w io.Writer, d Document, cl *failure.Class) error {
-	return writeText(w, d, "class.txt", cl)
-}
+func (t *Terminal) Class(cl *failure.Class) error { return t.write("class.txt", cl) }
 
-func writeText(w io.Writer, d Document, name string, data any) error {
-	t, err := plainTemplates(d)
-	if err != nil {
-		return err
-	}
-	return squeeze(w, func(w io.Writer) error { return t.ExecuteTemplate(w, name, data) })
+func (t *Terminal) write(name string, data any) error {
+	return squeeze(t.w, t.templates, name, data)
 }
 
 // fold sets text for the terminal: escaped, broken at spaces, with the first line's lead and the others

@@ -194,7 +194,7 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 	if err != nil {
 		return err
 	}
-	return squeeze(w, func(w io.Writer) error { return t.ExecuteTemplate(w, "report.md", d) })
+	return squeeze(w, t, "report.md", d)
 }
 
 // plainTemplates makes the templates for the terminal.
@@ -233,10 +233,19 @@ func renderText(w io.Writer, d Document, _ FileWriter) error {
 	return writeText(w, d, "report.txt", d)
 }
 
-// squeeze folds runs of empty lines, which templates leave, into one.
-func squeeze(w io.Writer, write func(io.Writer) error) error {
+// writeText writes one template for the terminal.
+func writeText(w io.Writer, d Document, name string, data any) error {
+	t, err := plainTemplates(d)
+	if err != nil {
+		return err
+	}
+	return squeeze(w, t, name, data)
+}
+
+// squeeze executes a template and folds runs of empty lines, which templates leave, into one.
+func squeeze(w io.Writer, t *texttemplate.Template, name string, data any) error {
 	var b strings.Builder
-	if err := write(&b); err != nil {
+	if err := t.ExecuteTemplate(&b, name, data); err != nil {
 		return err
 	}
 	blank := true

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"postmortem/analyze"
+	"postmortem/ingest/failure"
 	"postmortem/report"
 
 	"github.com/spf13/cobra"
@@ -27,11 +27,14 @@ texts that name it, what causes it, what to do, how to see that it helped, and w
 			if err != nil {
 				return err
 			}
-			doc := report.Document{Findings: &analyze.Findings{}, Catalogue: cat, Version: version()}
-			if len(args) == 0 {
-				return report.Classes(cmd.OutOrStdout(), doc)
+			terminal, err := report.NewTerminal(cmd.OutOrStdout(), cat, false)
+			if err != nil {
+				return err
 			}
-			return writeClass(cmd, doc, args[0])
+			if len(args) == 0 {
+				return terminal.Classes()
+			}
+			return writeClass(terminal, cat, args[0])
 		},
 	}
 	cmd.Flags().StringVar(&file, "classes", "", "TOML file with classes of your own, asked before the built-in ones")
@@ -39,13 +42,13 @@ texts that name it, what causes it, what to do, how to see that it helped, and w
 }
 
 // writeClass tells all of one class; for an id that is none it names those that are near.
-func writeClass(cmd *cobra.Command, doc report.Document, id string) error {
-	if cl := doc.Catalogue.Class(id); cl.ID == id {
-		return report.Class(cmd.OutOrStdout(), doc, cl)
+func writeClass(terminal *report.Terminal, cat *failure.Catalogue, id string) error {
+	if cl := cat.Class(id); cl.ID == id {
+		return terminal.Class(cl)
 	}
 	var near []string
 	_, name, _ := strings.Cut(id, "/")
-	for _, cl := range doc.Catalogue.Classes {
+	for _, cl := range cat.Classes {
 		if strings.Contains(cl.ID, id) || name != "" && strings.HasSuffix(cl.ID, "/"+name) {
 			near = append(near, cl.ID)
 		}

@@ -66,9 +66,12 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	doc := report.Document{Findings: &analyze.Findings{}, Catalogue: cat, Version: version(), Color: color}
+	terminal, err := report.NewTerminal(cmd.OutOrStdout(), cat, color)
+	if err != nil {
+		return err
+	}
 	if f.class != "" {
-		return writeClass(cmd, doc, f.class)
+		return writeClass(terminal, cat, f.class)
 	}
 	req := ingest.LogRequest{KernelLogs: f.kernelLogs, Stdin: cmd.InOrStdin(), Catalogue: cat}
 	if req.Zone, err = zone(f.tz); err != nil {
@@ -84,7 +87,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	var errs []error
-	for i, path := range args {
+	for _, path := range args {
 		req.Path = path
 		tl, err := ingest.ReadLog(cmd.Context(), req)
 		if err != nil { // the others are explained all the same
@@ -95,7 +98,7 @@ func (f *explainFlags) run(cmd *cobra.Command, args []string) error {
 		if f.format == "json" {
 			err = report.ExplainJSON(cmd.OutOrStdout(), x)
 		} else {
-			err = report.Explain(cmd.OutOrStdout(), doc, x, i == 0)
+			err = terminal.Explain(x)
 		}
 		if err != nil {
 			return err

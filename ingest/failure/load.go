@@ -57,7 +57,7 @@ func parse(name string, data []byte) ([]Class, error) {
 	}
 	if un := meta.Undecoded(); len(un) > 0 {
 		key := un[0][len(un[0])-1]
-		return nil, fmt.Errorf("%s:%d: unknown key %q", name, lineOfKey(data, 0, key), un[0].String())
+		return nil, fmt.Errorf("%s:%d: unknown key %q", name, lineOfKey(data, key), un[0].String())
 	}
 	if len(file.Class) == 0 {
 		return nil, fmt.Errorf("%s:1: no [[class]] in it", name)
@@ -219,11 +219,11 @@ func lineOfClass(data []byte, i int) int {
 	return 1
 }
 
-// lineOfKey is the first line, after the given one, that sets a key.
-func lineOfKey(data []byte, after int, key string) int {
+// lineOfKey is the first line that sets a key.
+func lineOfKey(data []byte, key string) int {
 	for l, line := range strings.Split(string(data), "\n") {
 		rest, ok := strings.CutPrefix(strings.TrimSpace(line), key)
-		if l >= after && ok && (strings.HasPrefix(strings.TrimSpace(rest), "=") || strings.HasPrefix(rest, "]")) ||
+		if ok && (strings.HasPrefix(strings.TrimSpace(rest), "=") || strings.HasPrefix(rest, "]")) ||
 			strings.HasPrefix(strings.TrimSpace(line), "["+key) || strings.HasPrefix(strings.TrimSpace(line), "[["+key) || strings.Contains(line, "."+key+"]") {
 			return l + 1
 		}

@@ -61,8 +61,7 @@ func letterLevel(s string) level {
 	if len(s) < 3 {
 		return noLevel
 	}
-	digit := s[1] >= '0' && s[1] <= '9' && s[2] >= '0' && s[2] <= '9'
-	if !digit && !(bracket && s[1] == ' ') {
+	if !(isDigit(s[1]) && isDigit(s[2])) && !(bracket && s[1] == ' ') {
 		return noLevel
 	}
 	switch s[0] {

@@ -242,15 +242,14 @@ func (w *lane) loss(l *logLine, f float64) {
 	case bad && !w.nan:
 		w.failure(l, w.cat.Class("numeric/nan-loss"), timeline.FormMetric, l.msg)
 	case !bad && w.nan:
-		kept := w.pending[:0]
-		for _, f := range w.pending {
-			if e := &w.tl.Events[f.event]; e.Form == timeline.FormMetric {
-				e.Resumed = l.no
-			} else {
-				kept = append(kept, f)
+		w.pending = slices.DeleteFunc(w.pending, func(f waiting) bool {
+			e := &w.tl.Events[f.event]
+			if e.Form != timeline.FormMetric {
+				return false
 			}
-		}
-		w.pending = kept
+			e.Resumed = l.no
+			return true
+		})
 	}
 	w.nan = bad
 }
@@ -287,19 +286,10 @@ func (p *parser) keepBanner(text string, events int) {
 		return
 	}
 	if len(text) >= 8 && !strings.HasPrefix(text, " ") && !strings.Contains(text, tracebackHead) && !strings.Contains(text, "%|") && !isCount(text) {
-		p.banner = append(p.banner, numberLike.ReplaceAllString(text, "#"))
+		p.banner = append(p.banner, shapeOf(text))
 	}
 }
 
 func (p *parser) isBanner(text string) bool {
-	if len(p.banner) == 0 || len(text) < 8 {
-		return false
-	}
-	shape := numberLike.ReplaceAllString(text, "#")
-	for _, b := range p.banner {
-		if b == shape {
-			return true
-		}
-	}
-	return false
+	return len(p.banner) > 0 && len(text) >= 8 && slices.Contains(p.banner, shapeOf(text))
 }

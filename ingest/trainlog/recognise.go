@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"postmortem/ingest/failure"
 	"postmortem/ingest/timeline"
 )
 
@@ -194,7 +195,7 @@ func (w *lane) trialFailed(l *logLine, m []string) {
 		text = q[1] + ": " + msg
 	}
 	if cl == nil {
-		cl = w.cat.Class("unknown")
+		cl = w.cat.Class(failure.Unknown)
 	}
 	e := w.failure(l, cl, timeline.FormOptuna, text)
 	e.Trial = n

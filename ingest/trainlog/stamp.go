@@ -47,7 +47,7 @@ func findStamp(s string) (stamp, bool) {
 }
 
 func isWord(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' || c == '.' || c == '/'
+	return isWordByte(c) || c == '.' || c == '/'
 }
 
 // dateTime reads YYYY-MM-DD?HH:MM:SS with an optional fraction and zone.

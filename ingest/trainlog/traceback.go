@@ -287,11 +287,7 @@ func (w *lane) closeTraceback(last int) {
 		return
 	}
 	if len(tb.errs) == 0 { // the log was cut among the frames
-		add := w.failure
-		if tb.uncaught(w) {
-			add = w.fatal
-		}
-		add(&logLine{no: tb.last}, w.cat.Class(failure.Unknown), timeline.FormTraceback, "a traceback without its last line").Lead = tb.lead
+		tb.fails(w, tb.last, w.cat.Class(failure.Unknown), "a traceback without its last line").Lead = tb.lead
 		return
 	}
 	frames := tb.text.String()
@@ -314,15 +310,19 @@ func (w *lane) closeTraceback(last int) {
 	if tb.said == logged && tb.report != "" && tb.report != class.ID {
 		tb.said = nothingSaid // the line before reports another error
 	}
-	add := w.failure
-	if tb.uncaught(w) {
-		add = w.fatal
-	}
-	ev := add(&logLine{no: root.line}, class, timeline.FormTraceback, text)
+	ev := tb.fails(w, root.line, class, text)
 	ev.EndLine, ev.Chain, ev.Lead = last, chain, root.lead
 	if tb.said == inThread {
 		ev.Form = timeline.FormWarning // the process goes on
 	}
+}
+
+// fails adds the failure that a traceback tells of, at a line.
+func (tb *traceback) fails(w *lane, line int, cl *failure.Class, text string) *timeline.Event {
+	if tb.uncaught(w) {
+		return w.fatal(&logLine{no: line}, cl, timeline.FormTraceback, text)
+	}
+	return w.failure(&logLine{no: line}, cl, timeline.FormTraceback, text)
 }
 
 // specific ranks how much a class says: nothing of its own, a mere type, its own words.

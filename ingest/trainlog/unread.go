@@ -18,10 +18,13 @@ const (
 
 var numberLike = regexp.MustCompile(`[0-9][0-9a-fA-F.x_]*`)
 
+// shapeOf is a text with its numbers folded: what lines of one kind have in common.
+func shapeOf(text string) string { return numberLike.ReplaceAllString(text, "#") }
+
 // notUnderstood counts a line under its shape: its text with the numbers folded.
 func (p *parser) notUnderstood(s segment) {
 	text := lines.Cut(s.text, 200)
-	shape := numberLike.ReplaceAllString(text, "#")
+	shape := shapeOf(text)
 	if pr := p.unread[shape]; pr != nil {
 		pr.Count++
 		return
@@ -39,7 +42,7 @@ const maxPhraseLines = 4096
 // phrase notes where a kind of line stands that nothing knows.
 func (p *parser) phrase(l *logLine) {
 	text := lines.Cut(l.msg, 200)
-	shape := numberLike.ReplaceAllString(text, "#")
+	shape := shapeOf(text)
 	i, known := p.phrases[shape]
 	if !known {
 		if len(p.tl.Phrases) >= 2*maxShapes {

@@ -20,6 +20,9 @@ type Findings struct {
 	Failures      []Failure  `json:"failures"`
 	Losses        []Loss     `json:"losses"`
 	Rates         []Rates    `json:"rates"`
+	Blames        []Blame    `json:"blames"`
+	Culprits      []Culprit  `json:"culprits"`
+	Context       []Context  `json:"context"`
 	Memory        Memory     `json:"memory"`
 	Kernel        Kernel     `json:"kernel"`
 	Settings      []Setting  `json:"settings"`
@@ -31,8 +34,6 @@ type Findings struct {
 
 	// Questions of the contract that this version does not ask; their lists are empty for that reason.
 	NotComputed []string `json:"not_computed"`
-	Culprits    []any    `json:"culprits"`
-	Context     []any    `json:"context"`
 	Checks      []any    `json:"checks"`
 	Gates       []any    `json:"gates"`
 
@@ -56,11 +57,12 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 		Clocks:        clocks(tl),
 		Skipped:       skipped(tl),
 		Problems:      problems(tl),
-		NotComputed:   []string{"culprits", "context", "checks", "gates", "memory.verdict"},
-		Culprits:      []any{}, Context: []any{}, Checks: []any{}, Gates: []any{},
+		NotComputed:   []string{"checks", "gates", "memory.verdict"},
+		Checks:        []any{}, Gates: []any{},
 	}
 	f.Failures = r.failures(f.Losses)
 	f.Rates = r.rates(f.Failures)
+	f.Blames, f.Culprits, f.Context = r.culprits(f.Failures)
 	f.Telltales = r.telltales()
 	var classes []string
 	for _, x := range f.Failures {

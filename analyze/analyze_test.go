@@ -109,22 +109,6 @@ func TestSameInputsSameBytes(t *testing.T) {
 	}
 }
 
-func TestWilson(t *testing.T) {
-	for _, tt := range []struct {
-		k, n int
-		want Interval // statsmodels 0.13.5, proportion_confint(method="wilson")
-	}{
-		{11, 11, Interval{0.7411670330319682, 1}}, {0, 20, Interval{0, 0.1611251580528194}}, {3, 50, Interval{0.020614970348973943, 0.16217091688838173}},
-		{222, 300, Interval{0.6875519770721528, 0.7863793967400652}}, {1, 1, Interval{0.2065493143772374, 1}}, {45, 47, Interval{0.8575147232210055, 0.9882517240332106}},
-		{0, 0, Interval{0, 1}},
-	} {
-		got := Wilson(tt.k, tt.n)
-		if math.Abs(got[0]-tt.want[0]) > 1e-12 || math.Abs(got[1]-tt.want[1]) > 1e-12 {
-			t.Errorf("Wilson(%d, %d) = %v, want %v", tt.k, tt.n, got, tt.want)
-		}
-	}
-}
-
 var t0 = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func minute(n int) time.Time { return t0.Add(time.Duration(n) * time.Minute) }

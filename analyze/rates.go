@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"postmortem/analyze/stats"
 	"postmortem/ingest/timeline"
 )
 
@@ -14,13 +15,13 @@ import (
 // only echoed another one's error say nothing about their own values, and trials lost to another
 // class did not get to show whether they would have failed with this one.
 type Rates struct {
-	Study  string      `json:"study"`
-	Class  string      `json:"class"`
-	Failed int         `json:"failed"`
-	N      int         `json:"n"`
-	Rate   float64     `json:"rate"`
-	CI     Interval    `json:"ci"` // 95 %, Wilson
-	Params []ParamRate `json:"params"`
+	Study  string         `json:"study"`
+	Class  string         `json:"class"`
+	Failed int            `json:"failed"`
+	N      int            `json:"n"`
+	Rate   float64        `json:"rate"`
+	CI     stats.Interval `json:"ci"` // 95 %, Wilson
+	Params []ParamRate    `json:"params"`
 }
 
 // A ParamRate is one hyperparameter.
@@ -32,13 +33,13 @@ type ParamRate struct {
 
 // A ValueRate is the failure rate of one value, or of one bin of values (Low ≤ value ≤ High).
 type ValueRate struct {
-	Value  string   `json:"value,omitempty"`
-	Low    float64  `json:"low"`
-	High   float64  `json:"high"`
-	Failed int      `json:"failed"`
-	N      int      `json:"n"`
-	Rate   float64  `json:"rate"`
-	CI     Interval `json:"ci"`
+	Value  string         `json:"value,omitempty"`
+	Low    float64        `json:"low"`
+	High   float64        `json:"high"`
+	Failed int            `json:"failed"`
+	N      int            `json:"n"`
+	Rate   float64        `json:"rate"`
+	CI     stats.Interval `json:"ci"`
 }
 
 const (
@@ -74,7 +75,7 @@ func (r *run) rate(s *timeline.Study, class string) (Rates, bool) {
 	for i := range s.Trials {
 		t := &s.Trials[i]
 		f := r.fateOf[t]
-		root := f.kind == lost && f.in.root.Class == class && f.in.root.Trial == t.Number
+		root := f.began(class, t)
 		if f.kind == completed || f.kind == byPruner || root {
 			obs = append(obs, observation{t, root})
 			if root {
@@ -86,7 +87,7 @@ func (r *run) rate(s *timeline.Study, class string) (Rates, bool) {
 	if x.Failed == 0 {
 		return x, false
 	}
-	x.Rate, x.CI = float64(x.Failed)/float64(x.N), Wilson(x.Failed, x.N)
+	x.Rate, x.CI = float64(x.Failed)/float64(x.N), stats.Wilson(x.Failed, x.N)
 	names := map[string]bool{}
 	for _, o := range obs {
 		for _, p := range o.trial.Params {
@@ -167,7 +168,7 @@ func (v *ValueRate) add(failed bool) {
 }
 
 func (v ValueRate) done() ValueRate {
-	v.Rate, v.CI = float64(v.Failed)/float64(v.N), Wilson(v.Failed, v.N)
+	v.Rate, v.CI = float64(v.Failed)/float64(v.N), stats.Wilson(v.Failed, v.N)
 	return v
 }
 

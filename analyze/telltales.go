@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"postmortem/analyze/stats"
 	"postmortem/ingest/failure"
 	"postmortem/ingest/timeline"
 )
@@ -91,8 +92,8 @@ func (r *run) phraseKinds() [][]timeline.Phrase {
 func (r *run) compare(study string, ph []timeline.Phrase, bad, good []span) Telltale {
 	t := Telltale{Study: study, Source: r.tl.Sources[ph[0].Pos.Source].Name, Line: ph[0].Pos.Line, Text: ph[0].Text,
 		Lost: within(ph, bad), LostOf: len(bad), Completed: within(ph, good), CompletedOf: len(good)}
-	t.LogOdds = logOdds(t.Lost, t.LostOf, t.Completed, t.CompletedOf)
-	t.P = fisherGreater(t.Lost, t.LostOf, t.Completed, t.CompletedOf)
+	t.LogOdds = stats.LogOdds(t.Lost, t.LostOf, t.Completed, t.CompletedOf)
+	t.P = fisher(t.Lost, t.LostOf, t.Completed, t.CompletedOf)
 	return t
 }
 
@@ -124,26 +125,7 @@ func within(kind []timeline.Phrase, spans []span) int {
 	return n
 }
 
-// logOdds is the logarithm of the odds ratio of a of n against b of m.
-func logOdds(a, n, b, m int) float64 {
-	h := func(k int) float64 { return float64(k) + 0.5 }
-	return math.Log(h(a) * h(m-b) / (h(n-a) * h(b)))
-}
-
-// fisherGreater is the chance of at least a of n, given a+b of n+m in all, when the two groups do not
-// differ: Fisher's exact test, one-sided.
-func fisherGreater(a, n, b, m int) float64 {
-	k := a + b
-	p := 0.0
-	for x := a; x <= min(n, k); x++ {
-		if k-x <= m {
-			p += math.Exp(logChoose(n, x) + logChoose(m, k-x) - logChoose(n+m, k))
-		}
-	}
-	return math.Min(p, 1)
-}
-
-func logChoose(n, k int) float64 {
-	lg := func(x int) float64 { v, _ := math.Lgamma(float64(x + 1)); return v }
-	return lg(n) - lg(k) - lg(n-k)
+// fisher is the chance of at least a of n, given a+b of n+m in all, when the two groups do not differ.
+func fisher(a, n, b, m int) float64 {
+	return math.Exp(stats.LogPGreater([]stats.Stratum{{N: n + m, Hits: a + b, Inside: n, Both: a}}))
 }

@@ -3,6 +3,7 @@ package analyze
 import (
 	"fmt"
 	"math"
+	"postmortem/analyze/stats"
 	"strings"
 	"testing"
 
@@ -57,14 +58,14 @@ func TestFisherGreater(t *testing.T) {
 		a, n, b, m int
 		want       float64
 	}{{3, 4, 1, 4, 0.242857}, {6, 10, 1, 20, 0.002122}, {5, 5, 0, 5, 0.003968}, {0, 5, 3, 5, 1}} {
-		if got := fisherGreater(tt.a, tt.n, tt.b, tt.m); math.Abs(got-tt.want) > 1e-6 {
+		if got := fisher(tt.a, tt.n, tt.b, tt.m); math.Abs(got-tt.want) > 1e-6 {
 			t.Errorf("%+v: got %.6f", tt, got)
 		}
 	}
-	if got := logOdds(18, 20, 0, 20); math.Abs(got-math.Log(18.5*20.5/(2.5*0.5))) > 1e-12 {
+	if got := stats.LogOdds(18, 20, 0, 20); math.Abs(got-math.Log(18.5*20.5/(2.5*0.5))) > 1e-12 {
 		t.Error(got)
 	}
-	if !strings.HasPrefix(fmt.Sprint(logOdds(0, 0, 0, 0)), "0") {
+	if !strings.HasPrefix(fmt.Sprint(stats.LogOdds(0, 0, 0, 0)), "0") {
 		t.Error("nothing must tell nothing")
 	}
 }

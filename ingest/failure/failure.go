@@ -22,6 +22,8 @@ type Class struct {
 	Role    Role   `toml:"role"`    // what such a text can be in an incident; default Root
 	Domain  Domain `toml:"domain"`  // whose problem it is
 	Retry   Retry  `toml:"retry"`   // whether running the same again helps
+	// Memory says that too much of some memory is, or may be, what the class is about: sizes multiply.
+	Memory bool `toml:"memory"`
 	// Poisons says that the CUDA context is dead afterwards: later errors that a dead context
 	// raises (see Context) in the same process are echoes of this one.
 	Poisons bool `toml:"poisons"`

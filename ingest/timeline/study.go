@@ -137,6 +137,21 @@ type Choice struct {
 	Num  float64 // of ints and floats; 1 for true
 }
 
+// Any is the value as JSON has it: nil, bool, int64, float64 or string.
+func (c Choice) Any() any {
+	switch c.Type {
+	case ChoiceBool:
+		return c.Num != 0
+	case ChoiceInt:
+		return int64(c.Num)
+	case ChoiceFloat:
+		return c.Num
+	case ChoiceString:
+		return c.Text
+	}
+	return nil
+}
+
 // A Step is one intermediate value; Value may be NaN or infinite.
 type Step struct {
 	Step  int64

@@ -20,16 +20,21 @@ type Culprit struct {
 	Conditions []Condition `json:"conditions"` // all of which hold
 	Region
 	Q float64 `json:"q"` // chance of such a rule, of all rules of its shape, if failures fell at random
-	// HeldWithin lists what the rule was tested within and held: time, and the circumstances that the study
-	// recorded, its own apart. Weakest is the one under which the evidence is weakest; none for the crude test.
-	HeldWithin []string `json:"held_within"`
-	Weakest    string   `json:"weakest"`
+	// Claimed is false for a value that all failures have in common where too few trials had another one to
+	// tell: worth a look, and shown to be nothing.
+	Claimed bool `json:"claimed"`
+	// TestedWithin lists what the rule was tested within: time, and the circumstances that the study recorded,
+	// its own apart; a claimed rule holds within each. Weakest is the one under which the evidence is weakest,
+	// none for the crude test.
+	TestedWithin []string `json:"tested_within"`
+	Weakest      string   `json:"weakest"`
 
 	Cut    Cut    `json:"cut"`
 	Milder *Cut   `json:"milder,omitempty"` // a smaller cut that does nearly as well
 	Waste  *Waste `json:"waste,omitempty"`
 
-	rows []bool // of the blamed table
+	rule []scan.Condition // Conditions as the table has them
+	rows []bool           // of the table that meet it
 }
 
 // A Region counts the failures within a part of the rows, and outside of it.
@@ -95,8 +100,6 @@ type Context struct {
 	Alike      []string    `json:"alike"`      // circumstances that split the trials as Factor does
 	Region
 	Q float64 `json:"q"`
-
-	rows []bool
 }
 
 // A Blame says of one class what its failures go with.
@@ -113,6 +116,8 @@ type Blame struct {
 	// CleanTrials is how many trials in a row without this failure would exclude, with 95 % confidence,
 	// that it still comes at the old rate.
 	CleanTrials int `json:"clean_trials"`
+	// Suspects are what a class with enough failures and without a culprit may go with.
+	Suspects []Suspect `json:"suspects"`
 
 	table *blamed
 }
@@ -125,8 +130,9 @@ const (
 	BlameParameters Verdict = "parameters"
 	BlameContext    Verdict = "context"
 	BlameBoth       Verdict = "both"
-	BlameNothing    Verdict = "nothing" // enough failures, and neither a hyperparameter nor a circumstance goes with them
-	TooFew          Verdict = "too-few" // failures to tell
+	BlameNothing    Verdict = "nothing"      // enough failures, and neither a hyperparameter nor a circumstance goes with them
+	BlameUnclear    Verdict = "undetermined" // there are suspects, and none can be shown
+	TooFew          Verdict = "too-few"      // failures to tell
 )
 
 // blamed is the table of one class.
@@ -170,7 +176,7 @@ const outlived = 0.9
 // well. A trial lost to another class counts as a survivor when it lived long enough to have shown it.
 func (g *grid) atRisk(class string) Blame {
 	s := g.study
-	b := Blame{Study: s.Name, Class: class, table: &blamed{grid: g}}
+	b := Blame{Study: s.Name, Class: class, Suspects: []Suspect{}, table: &blamed{grid: g}}
 	var lasted []time.Duration
 	for i := range s.Trials {
 		if t := &s.Trials[i]; g.fates[i].began(class, t) && took(t) > 0 {
@@ -223,23 +229,17 @@ func (r *run) blame(b *Blame) (culprits []Culprit, contexts []Context) {
 	cuts := t.grid.cutter(b)
 	explained := make([]bool, len(t.rows))
 	for _, rule := range scan.Find(table) {
-		q := math.Max(math.Exp(rule.LogQ), leastQ)
-		reg := region(rule.Hits, rule.N, b.Failed, b.N)
 		for i, in := range rule.Rows {
 			explained[i] = explained[i] || in
 		}
-		conds := t.conditions(rule.Conditions)
 		if rule.Context {
+			conds := t.conditions(rule.Conditions)
 			at := strongest(table, rule.Conditions)
 			contexts = append(contexts, Context{Study: b.Study, Class: b.Class, Factor: cols[rule.Conditions[at].Column].Name, Op: conds[at].Op, Value: conds[at].Value,
-				Conditions: conds, Alike: append([]string{}, cols[rule.Conditions[at].Column].alike...), Region: reg, Q: q, rows: rule.Rows})
+				Conditions: conds, Alike: append([]string{}, cols[rule.Conditions[at].Column].alike...), Region: region(rule.Hits, rule.N, b.Failed, b.N), Q: chance(rule.LogQ)})
 			continue
 		}
-		own := t.onParams(rule.Conditions)
-		whole := cuts.cut(own)
-		culprits = append(culprits, Culprit{Study: b.Study, Class: b.Class, Rank: len(culprits) + 1, Conditions: conds, Region: reg, Q: q,
-			HeldWithin: append([]string{}, rule.Within...), Weakest: rule.Weakest,
-			Cut: whole, Milder: cuts.milder(own, whole), Waste: t.grid.waste(b, rule.Conditions, rule.Shapes), rows: rule.Rows})
+		culprits = append(culprits, b.culprit(cuts, rule, len(culprits)+1))
 	}
 	failed := 0
 	for i, h := range t.hit {
@@ -257,11 +257,34 @@ func (r *run) blame(b *Blame) (culprits []Culprit, contexts []Context) {
 	case len(contexts) > 0:
 		b.Verdict = BlameContext
 	}
+	if len(culprits) == 0 {
+		var common []scan.Rule
+		b.Suspects, common = b.suspects(table)
+		for _, rule := range common {
+			culprits = append(culprits, b.culprit(cuts, rule, len(culprits)+1))
+		}
+		if b.Verdict == BlameNothing && len(culprits)+len(b.Suspects) > 0 {
+			b.Verdict = BlameUnclear
+		}
+	}
 	return culprits, contexts
+}
+
+// culprit says a rule in the words of the contract, and what came of it.
+func (b *Blame) culprit(cuts *cutter, rule scan.Rule, rank int) Culprit {
+	t := b.table
+	own := t.onParams(rule.Conditions)
+	whole := cuts.cut(own)
+	return Culprit{Study: b.Study, Class: b.Class, Rank: rank, Conditions: t.conditions(rule.Conditions), Region: region(rule.Hits, rule.N, b.Failed, b.N),
+		Q: chance(rule.LogQ), Claimed: rule.LogQ <= math.Log(scan.MaxQ), TestedWithin: append([]string{}, rule.Within...), Weakest: rule.Weakest,
+		Cut: whole, Milder: cuts.milder(own, whole), Waste: t.grid.waste(b, rule.Conditions, rule.Shapes), rule: rule.Conditions, rows: rule.Rows}
 }
 
 // leastQ stands for all smaller chances, which a float64 cannot hold.
 const leastQ = 1e-300
+
+// chance is the number of a logarithm, at most 1.
+func chance(log float64) float64 { return math.Min(1, math.Max(math.Exp(log), leastQ)) }
 
 // strongest is the condition that separates best by itself.
 func strongest(t *scan.Table, conds []scan.Condition) int {

@@ -331,7 +331,7 @@ func (g *grid) products(rows []int32, hit []bool) []gridColumn {
 	var sizes []int
 	for i := range g.cols {
 		c := &g.cols[i]
-		if n := len(c.Values); c.Role == scan.Parameter && n >= 4 && c.Values[0] > 0 && c.Values[n-1] >= 2*c.Values[0] && c.Values[n-1] > 1 && !math.IsInf(c.Values[n-1], 0) {
+		if n := len(c.Values); c.Role == scan.Parameter && n >= 3 && c.Values[0] > 0 && c.Values[n-1] >= 2*c.Values[0] && c.Values[n-1] > 1 && !math.IsInf(c.Values[n-1], 0) {
 			sizes = append(sizes, i)
 		}
 	}

@@ -23,6 +23,7 @@ type Findings struct {
 	Blames        []Blame    `json:"blames"`
 	Culprits      []Culprit  `json:"culprits"`
 	Context       []Context  `json:"context"`
+	Survival      []Survival `json:"survival"`
 	Memory        Memory     `json:"memory"`
 	Kernel        Kernel     `json:"kernel"`
 	Settings      []Setting  `json:"settings"`
@@ -63,6 +64,7 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 	f.Failures = r.failures(f.Losses)
 	f.Rates = r.rates(f.Failures)
 	f.Blames, f.Culprits, f.Context = r.culprits(f.Failures)
+	f.Survival = r.survival(f.Blames)
 	f.Telltales = r.telltales()
 	var classes []string
 	for _, x := range f.Failures {

@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -48,8 +49,30 @@ func (g *grid) circumstances(r *run) {
 	g.cols = append(g.cols, order)
 	if c := ordered(factorUptime, r.trialsBefore(g.study)); len(c.Values) > 5 {
 		c.Role, c.Temporal, c.integer = scan.Context, true, true
+		if o := &g.cols[len(g.cols)-1]; grows(c.Codes) >= inseparable {
+			o.alike, c.alike = []string{factorUptime}, []string{factorOrder}
+		}
 		g.cols = append(g.cols, c)
 	}
+}
+
+// inseparable is the correlation above which uptime cannot be told from the order of the trials: nothing was
+// restarted.
+const inseparable = 0.9
+
+// grows is the correlation of a column's codes with the order of the rows.
+func grows(codes []int32) float64 {
+	var n, sx, sy, sxx, syy, sxy float64
+	for i, k := range codes {
+		if k >= 0 {
+			x, y := float64(i), float64(k)
+			n, sx, sy, sxx, syy, sxy = n+1, sx+x, sy+y, sxx+x*x, syy+y*y, sxy+x*y
+		}
+	}
+	if v := (n*sxx - sx*sx) * (n*syy - sy*sy); v > 0 {
+		return (n*sxy - sx*sy) / math.Sqrt(v)
+	}
+	return 0
 }
 
 // suspicion orders circumstances that split the trials alike by which is the likelier cause: a card breaks

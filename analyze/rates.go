@@ -123,9 +123,7 @@ func paramRate(name string, obs []observation) ParamRate {
 			}
 		}
 	}
-	slices.SortStableFunc(points, func(a, b point) int {
-		return cmp.Or(cmp.Compare(a.v.Type, b.v.Type)*boolInt(!numeric), cmp.Compare(a.v.Num, b.v.Num), cmp.Compare(a.v.Text, b.v.Text))
-	})
+	sortPoints(points, numeric)
 	pr := ParamRate{Param: name, Binned: numeric && len(distinct) > maxDistinct}
 	if pr.Binned {
 		pr.Values = binned(points)
@@ -140,6 +138,16 @@ func paramRate(name string, obs []observation) ParamRate {
 		pr.Values = append(pr.Values, v.done())
 	}
 	return pr
+}
+
+// number is a plain number as a value.
+func number(f float64) timeline.Choice { return timeline.Choice{Type: timeline.ChoiceFloat, Num: f} }
+
+// sortPoints sorts by value; numbers of either type are numbers.
+func sortPoints(points []point, numeric bool) {
+	slices.SortStableFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.v.Type, b.v.Type)*boolInt(!numeric), cmp.Compare(a.v.Num, b.v.Num), cmp.Compare(a.v.Text, b.v.Text))
+	})
 }
 
 // binned cuts sorted points into bins of about equal size, never between equal values.

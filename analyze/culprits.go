@@ -23,6 +23,9 @@ type Culprit struct {
 	// Claimed is false for a value that all failures have in common where too few trials had another one to
 	// tell: worth a look, and shown to be nothing.
 	Claimed bool `json:"claimed"`
+	// CleanElsewhere is, for a rule that is not claimed, how many trials outside of it would exclude with 95 %
+	// confidence that they fail at its rate, if none of them failed.
+	CleanElsewhere int `json:"clean_elsewhere,omitempty"`
 	// TestedWithin lists what the rule was tested within: time, and the circumstances that the study recorded,
 	// its own apart; a claimed rule holds within each. Weakest is the one under which the evidence is weakest,
 	// none for the crude test.
@@ -32,6 +35,8 @@ type Culprit struct {
 	Cut    Cut    `json:"cut"`
 	Milder *Cut   `json:"milder,omitempty"` // a smaller cut that does nearly as well
 	Waste  *Waste `json:"waste,omitempty"`
+
+	Picture *Picture `json:"-"`
 
 	rule []scan.Condition // Conditions as the table has them
 	rows []bool           // of the table that meet it
@@ -275,9 +280,13 @@ func (b *Blame) culprit(cuts *cutter, rule scan.Rule, rank int) Culprit {
 	t := b.table
 	own := t.onParams(rule.Conditions)
 	whole := cuts.cut(own)
-	return Culprit{Study: b.Study, Class: b.Class, Rank: rank, Conditions: t.conditions(rule.Conditions), Region: region(rule.Hits, rule.N, b.Failed, b.N),
+	c := Culprit{Study: b.Study, Class: b.Class, Rank: rank, Conditions: t.conditions(rule.Conditions), Region: region(rule.Hits, rule.N, b.Failed, b.N),
 		Q: chance(rule.LogQ), Claimed: rule.LogQ <= math.Log(scan.MaxQ), TestedWithin: append([]string{}, rule.Within...), Weakest: rule.Weakest,
-		Cut: whole, Milder: cuts.milder(own, whole), Waste: t.grid.waste(b, rule.Conditions, rule.Shapes), rule: rule.Conditions, rows: rule.Rows}
+		Cut: whole, Milder: cuts.milder(own, whole), Waste: t.grid.waste(b, rule.Conditions, rule.Shapes), Picture: b.picture(rule.Conditions), rule: rule.Conditions, rows: rule.Rows}
+	if !c.Claimed {
+		c.CleanElsewhere = stats.CleanTrials(c.Rate)
+	}
+	return c
 }
 
 // leastQ stands for all smaller chances, which a float64 cannot hold.

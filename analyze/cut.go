@@ -19,6 +19,18 @@ type Cut struct {
 	Top10Of      int      `json:"top10_of"`    // ten, or fewer where fewer completed
 	Echoes       int      `json:"avoids_echoes"`
 	SecondsSaved float64  `json:"seconds_saved"` // of the trials lost to the avoided errors, echoes included
+	Space        *Space   `json:"space"`         // what is left of the parameter; null where the cut is on more than one
+}
+
+// A Space is what a cut leaves of one parameter's range.
+type Space struct {
+	Param   string  `json:"param"`
+	Kind    string  `json:"kind"` // float, int or categorical
+	Low     float64 `json:"low"`
+	High    float64 `json:"high"`
+	Log     bool    `json:"log"`
+	Step    float64 `json:"step"`    // 0 = none
+	Choices []any   `json:"choices"` // of a categorical
 }
 
 // A Weight sets what a cut avoids against what it loses.
@@ -109,7 +121,66 @@ func (c *cutter) cut(conds []scan.Condition) Cut {
 		x.LosesTop10 = &s
 	}
 	x.Echoes, x.SecondsSaved = c.saved(in)
+	if len(conds) == 1 {
+		x.Space = t.space(conds[0])
+	}
 	return x
+}
+
+// space is what is left of a parameter's last distribution without the values that meet a condition: up to the
+// nearest value that was tried and does not meet it. It is nil where that is no range, or nothing.
+func (b *blamed) space(c scan.Condition) *Space {
+	col := b.cols[c.Column]
+	d := b.grid.distribution(col.Name)
+	if d == nil || col.Role != scan.Parameter || c.Op == scan.Present || c.Op == scan.Equal && d.Kind != timeline.Categorical {
+		return nil
+	}
+	s := &Space{Param: col.Name, Kind: string(d.Kind), Low: d.Low, High: d.High, Log: d.Log, Step: d.Step, Choices: []any{}}
+	if d.Kind == timeline.Categorical {
+		meets := c.Meeter()
+		for _, v := range d.Choices {
+			if !meets(col.codeOf(v)) {
+				s.Choices = append(s.Choices, v.Any())
+			}
+		}
+		if len(s.Choices) == 0 {
+			return nil
+		}
+		return s
+	}
+	next := b.next(col, c)
+	switch {
+	case next == nil:
+		return nil
+	case c.Op == scan.AtLeast:
+		s.High = *next
+	case c.Op == scan.AtMost:
+		s.Low = *next
+	}
+	return s
+}
+
+// distribution is what a parameter was last drawn from; nil where nothing tells.
+func (g *grid) distribution(name string) *timeline.Distribution {
+	for i := len(g.study.Trials) - 1; i >= 0; i-- {
+		for _, p := range g.study.Trials[i].Params {
+			if p.Name == name {
+				return p.Dist
+			}
+		}
+	}
+	return nil
+}
+
+// codeOf is the code of a choice, or -1.
+func (c *gridColumn) codeOf(v timeline.Choice) int32 {
+	if c.Ordered() {
+		if k, ok := slices.BinarySearch(c.Values, v.Num); ok {
+			return int32(k)
+		}
+		return -1
+	}
+	return int32(slices.Index(c.choices, v))
 }
 
 // failures are the indices of the trials that failed.
@@ -164,12 +235,13 @@ func (c *cutter) saved(in []bool) (echoes int, sec float64) {
 const (
 	milderAvoids = 0.8
 	milderLoses  = 0.5
+	dearCut      = 5 // completed trials that a cut may cost before a milder one is looked for
 )
 
 // milder looks for a cut with one condition drawn tighter that does nearly as well; nil when there is none.
 func (c *cutter) milder(conds []scan.Condition, whole Cut) *Cut {
-	if whole.CompletedTrials == 0 {
-		return nil
+	if whole.CompletedTrials < dearCut && whole.Top10 == 0 {
+		return nil // cheap enough
 	}
 	t := c.blame.table
 	in := t.inside(conds)

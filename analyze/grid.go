@@ -119,6 +119,9 @@ func (c *paramColumn) add(trial int, p *timeline.Param) {
 	}
 	if p.Dist.Kind != timeline.Categorical {
 		c.integer = c.integer && p.Dist.Kind == timeline.Int
+		if p.Internal-p.Internal != 0 {
+			return // no number that an axis has a place for
+		}
 		if c.numbers {
 			c.values[trial] = p.Internal
 		} else {
@@ -143,7 +146,8 @@ func (c *paramColumn) add(trial int, p *timeline.Param) {
 func (c *paramColumn) enter(choices []timeline.Choice) []float64 {
 	for _, v := range choices {
 		c.integer = c.integer && v.Type == timeline.ChoiceInt
-		if v.Type != timeline.ChoiceInt && v.Type != timeline.ChoiceFloat && c.numbers {
+		finite := (v.Type == timeline.ChoiceInt || v.Type == timeline.ChoiceFloat) && v.Num-v.Num == 0
+		if c.numbers && !finite {
 			c.turnNominal()
 		}
 	}
@@ -331,7 +335,7 @@ func (g *grid) products(rows []int32, hit []bool) []gridColumn {
 	var sizes []int
 	for i := range g.cols {
 		c := &g.cols[i]
-		if n := len(c.Values); c.Role == scan.Parameter && n >= 3 && c.Values[0] > 0 && c.Values[n-1] >= 2*c.Values[0] && c.Values[n-1] > 1 && !math.IsInf(c.Values[n-1], 0) {
+		if n := len(c.Values); c.Role == scan.Parameter && n >= 3 && c.Values[0] > 0 && c.Values[n-1] >= 2*c.Values[0] && c.Values[n-1] > 1 {
 			sizes = append(sizes, i)
 		}
 	}

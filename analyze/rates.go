@@ -129,15 +129,22 @@ func paramRate(name string, obs []observation) ParamRate {
 		pr.Values = binned(points)
 		return pr
 	}
+	pr.Values = byValue(points)
+	return pr
+}
+
+// byValue tallies sorted points value by value.
+func byValue(points []point) []ValueRate {
+	var out []ValueRate
 	for i := 0; i < len(points); {
 		v := ValueRate{Value: points[i].v.Text, Low: points[i].v.Num, High: points[i].v.Num}
 		first := points[i].v
 		for ; i < len(points) && points[i].v == first; i++ {
 			v.add(points[i].failed)
 		}
-		pr.Values = append(pr.Values, v.done())
+		out = append(out, v.done())
 	}
-	return pr
+	return out
 }
 
 // number is a plain number as a value.

@@ -71,6 +71,15 @@ func codeSpan(s string) string {
 	return fence + pad + strings.ReplaceAll(s, "|", `\|`) + pad + fence
 }
 
+// codeBlock makes a text a block of code; its lines were made plain where they were written.
+func codeBlock(s string) string {
+	fence := "```"
+	for strings.Contains(s, fence) {
+		fence += "`"
+	}
+	return fence + "python\n" + strings.Trim(s, "\n") + "\n" + fence
+}
+
 // autoescapeTree applies autoescape to a whole template, which may be empty.
 func autoescapeTree(t *parse.Tree, escaper string, safe ...string) {
 	if t == nil {

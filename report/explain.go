@@ -61,7 +61,7 @@ func fold(lead, text string) string {
 	var b strings.Builder
 	b.WriteString(lead)
 	col := len(indent)
-	for i, word := range strings.Fields(plainText(text)) {
+	for i, word := range words(plainText(text)) {
 		n := len([]rune(word))
 		switch {
 		case i == 0:
@@ -76,6 +76,19 @@ func fold(lead, text string) string {
 		col += n
 	}
 	return b.String()
+}
+
+// words cuts a text where a line may break: not between a number and its %.
+func words(text string) []string {
+	var out []string
+	for _, w := range strings.Fields(text) {
+		if len(out) > 0 && strings.HasPrefix(w, "%") {
+			out[len(out)-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
 }
 
 // A FactRow is a number from a message.

@@ -21,6 +21,7 @@ var (
 	inkText      = ink{"text", hex(0x1f2328)}
 	inkMuted     = ink{"muted", hex(0x59636e)}
 	inkGrid      = ink{"grid", hex(0xd1d9e0)}
+	inkShade     = ink{"shade", hex(0xe6ebf0)} // a part of the ground
 	inkCompleted = ink{"completed", hex(0x0b7a5b)}
 	inkPruned    = ink{"pruned", hex(0x7f96ad)}
 	inkLost      = ink{"lost", hex(0xc93a00)}
@@ -28,7 +29,7 @@ var (
 	inkOpen      = ink{"open", hex(0x8250df)} // stale, running, unknown
 	inkMemory    = ink{"memory", hex(0x0969da)}
 
-	inks = []ink{inkText, inkMuted, inkGrid, inkCompleted, inkPruned, inkLost, inkGuarded, inkOpen, inkMemory}
+	inks = []ink{inkText, inkMuted, inkGrid, inkShade, inkCompleted, inkPruned, inkLost, inkGuarded, inkOpen, inkMemory}
 )
 
 // fateInk is the ink of a trial's bar.

@@ -140,15 +140,15 @@ func (t timeTicks) Ticks(lo, hi float64) []plot.Tick {
 	}
 }
 
-// gibTicks puts ticks at round GiB. Y values are GiB.
-type gibTicks struct{}
+// roundTicks puts ticks at round numbers.
+type roundTicks struct{}
 
 // Ticks implements plot.Ticker.
-func (gibTicks) Ticks(lo, hi float64) []plot.Tick {
+func (roundTicks) Ticks(lo, hi float64) []plot.Tick {
 	step := niceStep((hi - lo) / 4)
 	var out []plot.Tick
 	for v := math.Ceil(lo/step) * step; v <= hi+step/1e6; v += step {
-		out = append(out, plot.Tick{Value: v, Label: fmt.Sprintf("%g", math.Round(v*100)/100)})
+		out = append(out, plot.Tick{Value: v, Label: fmt.Sprintf("%.6g", math.Round(v/step)*step+0)})
 	}
 	return out
 }

@@ -57,7 +57,7 @@ func lanesFigure(id, title, desc, yLanes, xLabel, yMemory string, l analyze.Lane
 		bottom.X.Min, bottom.X.Max = 0, hi
 		bottom.X.Label.Text = xLabel
 		bottom.Y.Label.Text = yMemory
-		bottom.Y.Tick.Marker = gibTicks{}
+		bottom.Y.Tick.Marker = roundTicks{}
 		bottom.Y.Min, bottom.Y.Max = 0, memoryTop(l)
 		// The panels share their horizontal axis: align by drawing each into a tile of its height.
 		c.Min.X += 2

@@ -24,7 +24,7 @@ func ratesFigure(id, title, desc, xLabel string, r analyze.Rates) figure {
 		p.X.Min, p.X.Max = -0.012, 1 // room for a dot at 0
 		p.Y.Min, p.Y.Max = 0, float64(len(rows))
 		p.X.Label.Text = xLabel
-		p.X.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0 %"}, {Value: 0.25, Label: "25 %"}, {Value: 0.5, Label: "50 %"}, {Value: 0.75, Label: "75 %"}, {Value: 1, Label: "100 %"}}
+		p.X.Tick.Marker = percentTicks
 		var ticks []plot.Tick
 		for i, row := range rows {
 			ticks = append(ticks, plot.Tick{Value: float64(len(rows)-i) - 0.5, Label: row.label})

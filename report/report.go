@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"maps"
 	"path"
 	"strings"
 	texttemplate "text/template"
@@ -48,15 +49,17 @@ var Renderers = []Renderer{
 	{"text", ".txt", renderText},
 }
 
-func renderJSON(w io.Writer, d Document, _ FileWriter) error {
+func renderJSON(w io.Writer, d Document, _ FileWriter) error { return writeJSON(w, d.Findings) }
+
+func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(d.Findings)
+	return e.Encode(v)
 }
 
 // funcs are the words' helpers, common to all formats.
 func funcs(d Document) map[string]any {
-	return map[string]any{
+	fs := map[string]any{
 		"percent": percent, "duration": duration, "bytes": size, "plural": plural, "where": where, "moment": moment,
 		"offset": offset, "numbers": numbers, "clip": clip,
 		"totals":   func() Totals { return totals(d.Findings) },
@@ -91,6 +94,8 @@ func funcs(d Document) map[string]any {
 		"lower":         lower,
 		"join":          func(s []string) string { return strings.Join(s, ", ") },
 	}
+	maps.Copy(fs, culpritFuncs(d))
+	return fs
 }
 
 // title is a class's short name; a class that the catalogue does not know is named by its id.
@@ -147,7 +152,7 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 // stubs stand in for functions that only other formats call: the formats share their files.
 func stubs(have map[string]any) map[string]any {
 	out := map[string]any{}
-	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "plain", "strong", "fold"} {
+	for _, name := range []string{"plot", "css", "code", "image", "table", "markdown", "plain", "strong", "fold", "codeBlock"} {
 		if have[name] == nil {
 			out[name] = func(...any) string { return "" }
 		}
@@ -171,6 +176,7 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 	fs := texttemplate.FuncMap(funcs(d))
 	fs["markdown"] = func(v any) string { return markdown(show(v)) }
 	fs["code"] = codeSpan
+	fs["codeBlock"] = codeBlock
 	plain, err := plainTemplates(d)
 	if err != nil {
 		return err
@@ -190,7 +196,7 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 		}
 		return "![" + markdown(f.title+". "+f.desc) + "](" + name + ")", nil
 	}
-	t, err := parseText(fs, "markdown", "code", "image")
+	t, err := parseText(fs, "markdown", "code", "image", "codeBlock")
 	if err != nil {
 		return err
 	}

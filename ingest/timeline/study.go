@@ -137,7 +137,8 @@ type Choice struct {
 	Num  float64 // of ints and floats; 1 for true
 }
 
-// Any is the value as JSON has it: nil, bool, int64, float64 or string.
+// Any is the value as JSON has it: nil, bool, int64, float64 or string; a number that JSON does not know is
+// its text.
 func (c Choice) Any() any {
 	switch c.Type {
 	case ChoiceBool:
@@ -145,6 +146,9 @@ func (c Choice) Any() any {
 	case ChoiceInt:
 		return int64(c.Num)
 	case ChoiceFloat:
+		if c.Num-c.Num != 0 {
+			return c.Text
+		}
 		return c.Num
 	case ChoiceString:
 		return c.Text

@@ -69,6 +69,7 @@ func (c *coarse) singles() {
 		c.order = append(c.order, i)
 	}
 	slices.SortStableFunc(c.order, func(a, b int) int { return cmp.Compare(tells[b], tells[a]) })
+	c.order = c.order[:min(paired, len(c.order))]
 	c.candidates = found.list
 }
 
@@ -208,7 +209,7 @@ func (c *coarse) triples() {
 			}
 		}
 		best := newTop(perColumns)
-		for x := range c.cols {
+		for _, x := range c.order {
 			if x == l.Column || x == m.Column {
 				continue
 			}

@@ -15,6 +15,8 @@ const (
 	perColumns = 2    // candidates of one set of columns
 	sampleSize = 8000 // rows above which the coarse pass counts a sample of them
 	fewer      = 4    // candidates that are refined where the coarse pass counted a sample
+	paired     = 64   // columns that are combined: of more, those that tell most by themselves
+	maxSets    = 24   // sets of levels of each kind that the coarse pass tries
 )
 
 // A literal is a condition in the coarse pass: one or two ranges of its column's bins.
@@ -229,13 +231,13 @@ func (c *coarse) span(col int) (lo, hi int32) {
 // sets are the sets of levels that are asked for: the first few by rate, each alone, and all but one.
 func (c *coarse) sets(col int, b *binned, order []int32) {
 	n := len(order)
-	for i := 1; i < n; i++ {
+	for i := 1; i < min(n, maxSets+1); i++ {
 		b.add(c, in(col, order[:i]), 0, i)
 	}
-	for i := 1; i < n; i++ {
+	for i := 1; i < min(n, maxSets); i++ {
 		b.add(c, in(col, order[i:i+1]), i, i+1)
 	}
-	for i := 0; i < n-1 && n > 2; i++ { // all but the last is a first few
+	for i := 0; i < n-1 && n > 2 && n <= maxSets; i++ { // all but the last is a first few
 		b.add(c, in(col, slices.Delete(slices.Clone(order), i, i+1)), 0, i, i+1, n)
 	}
 }

@@ -52,7 +52,7 @@ type RiskFrom string
 // What a chance can rest on.
 const (
 	FromRule RiskFrom = "rule"
-	FromBase RiskFrom = "base" // the trials that no rule of the class is about
+	FromBase RiskFrom = "base" // the trials outside of every rule that the proposal does not meet
 )
 
 // A RiskError is a proposal that cannot be weighed.
@@ -214,7 +214,7 @@ func (p *proposal) meets(c scan.Condition, col *gridColumn) answer {
 }
 
 // risk is the chance of one class: by the surest rule that the proposal meets, else by one that it may meet,
-// else by the trials that no rule is about.
+// else by the trials outside of the rules that it does not meet.
 func (p *proposal) risk(b *Blame, culprits []Culprit) ClassRisk {
 	out := ClassRisk{Class: b.Class, From: FromBase, Conditions: []Condition{}, Open: []Condition{}, Context: []Context{}}
 	outside := make([]bool, len(b.table.rows))
@@ -227,9 +227,6 @@ func (p *proposal) risk(b *Blame, culprits []Culprit) ClassRisk {
 		c := &culprits[k]
 		if c.Study != b.Study || c.Class != b.Class || !c.Claimed {
 			continue
-		}
-		for i, in := range c.rows {
-			outside[i] = outside[i] && !in
 		}
 		var left []scan.Condition
 		decided := 0
@@ -244,7 +241,14 @@ func (p *proposal) risk(b *Blame, culprits []Culprit) ClassRisk {
 			}
 			return false
 		})
-		if fails || decided == 0 {
+		if fails {
+			for i, in := range c.rows {
+				outside[i] = outside[i] && !in
+			}
+			continue
+		}
+		if decided == 0 { // it may be in the region or not, as the trials were
+			out.Open = append(out.Open, c.Conditions...)
 			continue
 		}
 		if met == nil || len(left) == 0 && (len(metOpen) > 0 || c.Rate > met.Rate) {
@@ -255,10 +259,7 @@ func (p *proposal) risk(b *Blame, culprits []Culprit) ClassRisk {
 		out.count(b, outside)
 		return out
 	}
-	out.From, out.Conditions = FromRule, met.Conditions
-	if len(metOpen) > 0 {
-		out.Open = b.table.conditions(metOpen)
-	}
+	out.From, out.Conditions, out.Open = FromRule, met.Conditions, append([]Condition{}, b.table.conditions(metOpen)...)
 	out.count(b, b.table.among(slices.DeleteFunc(slices.Clone(met.rule), func(x scan.Condition) bool {
 		return slices.ContainsFunc(metOpen, func(o scan.Condition) bool { return o.Column == x.Column && o.Op == x.Op })
 	})))

@@ -20,7 +20,7 @@ func riskCommand() *cobra.Command {
 		Use:   "risk [PATH…] -p NAME=VALUE…",
 		Short: "Say how likely a trial with given hyperparameters is to die",
 		Long: `risk weighs proposed hyperparameters by what a study's trials died of: by the rules that the report finds,
-and where none applies, by the rate of all trials that no rule is about. Hyperparameters that are not given stay
+and where none applies, by the rate of all trials outside of the known regions. Hyperparameters that are not given stay
 open: the chance is then that of the trials that agree in the others.
 
 Inputs are those of postmortem report; the more logs, the better the causes are known.`,

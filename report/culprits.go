@@ -23,6 +23,13 @@ func culpritFuncs(d Document) map[string]any {
 		"culpritsOf": func(b analyze.Blame) []analyze.Culprit {
 			return keep(d.Culprits, func(c analyze.Culprit) bool { return c.Study == b.Study && c.Class == b.Class })
 		},
+		"claimed": func(most int) []analyze.Culprit { // the first of each class, the costliest class first
+			var out []analyze.Culprit
+			for _, x := range d.Failures {
+				out = append(out, keep(d.Culprits, func(c analyze.Culprit) bool { return c.Class == x.Class && c.Claimed && c.Rank == 1 })...)
+			}
+			return out[:min(most, len(out))]
+		},
 		"contextOf": func(b analyze.Blame) []analyze.Context {
 			return keep(d.Context, func(c analyze.Context) bool { return c.Study == b.Study && c.Class == b.Class })
 		},

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,6 +77,12 @@ func value(v any) string {
 	case *float64:
 		return value(*v)
 	case float64:
+		switch a := math.Abs(v); {
+		case v == math.Trunc(v) && a < 1e9:
+			return strconv.FormatFloat(v, 'f', 0, 64)
+		case a >= 1000 && a < 1e9:
+			return strconv.FormatFloat(v, 'f', 1, 64)
+		}
 		return strconv.FormatFloat(v, 'g', 4, 64)
 	case string:
 		return clip(v, 60)

@@ -45,6 +45,7 @@ var percentTicks = plot.ConstantTicks{{Value: 0, Label: "0 %"}, {Value: 0.25, La
 // setAxis gives an axis the range, scale and ticks of a parameter.
 func setAxis(ax *plot.Axis, a analyze.Axis) {
 	ax.Label.Text = clip(plainText(a.Param), 60)
+	ax.Label.Padding = 3
 	if a.Levels != nil {
 		ax.Min, ax.Max = -0.5, float64(len(a.Levels))-0.5
 		var ticks []plot.Tick
@@ -54,7 +55,6 @@ func setAxis(ax *plot.Axis, a analyze.Axis) {
 			}
 		}
 		ax.Tick.Marker = plot.ConstantTicks(ticks)
-		ax.Tick.LineStyle.Width = 0
 		return
 	}
 	lo, hi := a.Low, a.High
@@ -87,7 +87,7 @@ func (decadeTicks) Ticks(lo, hi float64) []plot.Tick {
 	for d := first; d <= last; d++ {
 		for _, s := range steps {
 			if v := s * math.Pow10(d); v >= lo && v <= hi {
-				out = append(out, plot.Tick{Value: v, Label: fmt.Sprintf("%.3g", v)})
+				out = append(out, plot.Tick{Value: v, Label: value(v)})
 			}
 		}
 	}

@@ -319,3 +319,30 @@ func BenchmarkHTML(b *testing.B) {
 		render(b, "html", d, nil)
 	}
 }
+
+func TestValues(t *testing.T) {
+	for _, tt := range []struct {
+		v        any
+		want, py string
+	}{
+		{int64(64), "64", "64"}, {0.003044339221717791, "0.003044", "0.003044339221717791"}, {33792.0, "33792", "33792"}, {1234.56, "1234.6", "1234.56"}, {1e12, "1e+12", "1e+12"},
+		{"bert", "bert", `"bert"`}, {"a\"b\n`é", "a\"b\n`é", `"a\"b\n` + "`" + `\u00e9"`}, {true, "True", "True"}, {nil, "None", "None"}, {[]any{"a", int64(1)}, "", `["a", 1]`},
+	} {
+		if tt.want != "" {
+			if got := value(tt.v); got != tt.want {
+				t.Errorf("value(%v) = %q, want %q", tt.v, got, tt.want)
+			}
+		}
+		if got := python(tt.v); got != tt.py {
+			t.Errorf("python(%v) = %s, want %s", tt.v, got, tt.py)
+		}
+	}
+	if got := values([]any{"a", "b", int64(3)}); got != "a, b or 3" {
+		t.Errorf("values: %q", got)
+	}
+	for p, want := range map[float64]string{0.2: "20 %", 0.0042: "0.42 %", 3.2e-20: "3e-20", 1e-300: "below 1e-300"} {
+		if got := chance(p); got != want {
+			t.Errorf("chance(%v) = %q, want %q", p, got, want)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (g *grid) circumstance(name string, texts *texts) {
 	for i := range g.cols {
 		o := &g.cols[i]
 		switch {
-		case o.Role == scan.Parameter && o.Levels+len(o.Values) <= maxContext && tells(o, &c):
+		case o.Role == scan.Parameter && o.size() <= maxContext && o.size()*rowsPerValue <= len(c.Codes) && tells(o, &c):
 			return
 		case o.Role == scan.Context && tells(o, &c) && tells(&c, o):
 			o.alike = append(o.alike, name)
@@ -102,6 +102,13 @@ func (g *grid) circumstance(name string, texts *texts) {
 	c.Temporal = changes(c.Codes)*10 < len(c.Codes)
 	g.cols = append(g.cols, c)
 }
+
+// rowsPerValue is how many trials a hyperparameter's value must have on average before it counts that the
+// value always tells the circumstance: among few trials it does by chance.
+const rowsPerValue = 5
+
+// size is the number of different values.
+func (c *gridColumn) size() int { return c.Levels + len(c.Values) }
 
 // tells says whether a column's value always tells another's.
 func tells(a, b *gridColumn) bool {

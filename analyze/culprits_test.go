@@ -299,7 +299,7 @@ func TestSurvival(t *testing.T) {
 		t.Fatalf("%+v", f.Survival)
 	}
 	s := f.Survival[0]
-	if s.Lives != 8 || s.Died != 8 || !s.Rises() || s.ByTrials.Median == nil || *s.ByTrials.Median != 25 || s.ByTrials.NoneOver == nil || *s.ByTrials.NoneOver != 25 || *s.BySeconds.NoneOver != 24*30+20 {
+	if s.Lives != 8 || s.Died != 8 || !s.BySeconds.Rises() || !s.ByTrials.Rises() || s.ByTrials.Median == nil || *s.ByTrials.Median != 25 || s.ByTrials.NoneOver == nil || *s.ByTrials.NoneOver != 25 || *s.BySeconds.NoneOver != 24*30+20 {
 		t.Errorf("%+v", s)
 	}
 	if len(f.Context) != 1 || f.Context[0].Factor != factorUptime || f.Context[0].Op != OpAtLeast || f.Context[0].Value != int64(24) {

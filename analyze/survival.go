@@ -44,9 +44,6 @@ const risingP = 0.01
 // Rises says whether the rate grows with age.
 func (h Hazard) Rises() bool { return h.Z > 0 && h.P <= risingP }
 
-// Rises says whether the class kills late by either measure.
-func (s Survival) Rises() bool { return s.ByTrials.Rises() || s.BySeconds.Rises() }
-
 // survival looks at every class with failures enough in a study whose processes are known.
 func (r *run) survival(blames []Blame) []Survival {
 	out := []Survival{}

@@ -253,6 +253,27 @@ func TestKindsOfValues(t *testing.T) {
 	}
 }
 
+// TestSpace leaves out choices beyond the threshold that were never tried.
+func TestSpace(t *testing.T) {
+	trials := sizes(200)
+	tl := study(trials)
+	sizes := &timeline.Distribution{Kind: timeline.Categorical}
+	for v := range 30 {
+		sizes.Choices = append(sizes.Choices, timeline.Choice{Type: timeline.ChoiceInt, Text: fmt.Sprint(v), Num: float64(v)})
+	}
+	for i := range tl.Studies[0].Trials {
+		for k := range tl.Studies[0].Trials[i].Params {
+			if p := &tl.Studies[0].Trials[i].Params[k]; p.Name == "size" {
+				p.Dist = sizes // its value is its place
+			}
+		}
+	}
+	f := Run(tl, failure.Default())
+	if len(f.Culprits) != 1 || f.Culprits[0].Cut.Space == nil || len(f.Culprits[0].Cut.Space.Choices) != 12 {
+		t.Errorf("%+v", f.Culprits)
+	}
+}
+
 // TestWeigh checks the reference's cut: a region with 30 of 36 failures and 11 of 264 others.
 func TestWeigh(t *testing.T) {
 	w := weigh(30, 36, 11, 264)

@@ -137,9 +137,8 @@ func (b *blamed) space(c scan.Condition) *Space {
 	}
 	s := &Space{Param: col.Name, Kind: string(d.Kind), Low: d.Low, High: d.High, Log: d.Log, Step: d.Step, Choices: []any{}}
 	if d.Kind == timeline.Categorical {
-		meets := c.Meeter()
 		for _, v := range d.Choices {
-			if !meets(col.codeOf(v)) {
+			if !col.meets(c, v, v.Num) {
 				s.Choices = append(s.Choices, v.Any())
 			}
 		}
@@ -172,15 +171,20 @@ func (g *grid) distribution(name string) *timeline.Distribution {
 	return nil
 }
 
-// codeOf is the code of a choice, or -1.
-func (c *gridColumn) codeOf(v timeline.Choice) int32 {
-	if c.Ordered() {
-		if k, ok := slices.BinarySearch(c.Values, v.Num); ok {
-			return int32(k)
-		}
-		return -1
+// meets says whether a value, tried or not, meets a condition on the column.
+func (c *gridColumn) meets(cond scan.Condition, v timeline.Choice, number float64) bool {
+	switch cond.Op {
+	case scan.AtLeast:
+		return number >= c.Values[cond.Code]
+	case scan.AtMost:
+		return number <= c.Values[cond.Code]
+	case scan.Equal:
+		return number == c.Values[cond.Code]
+	case scan.In:
+		l := slices.Index(c.choices, v)
+		return l >= 0 && slices.Contains(cond.Set, int32(l))
 	}
-	return int32(slices.Index(c.choices, v))
+	return true
 }
 
 // failures are the indices of the trials that failed.

@@ -174,13 +174,6 @@ const (
 	open
 )
 
-func answerOf(b bool) answer {
-	if b {
-		return yes
-	}
-	return no
-}
-
 // meets asks whether the proposal meets a condition on one of the class's columns.
 func (p *proposal) meets(c scan.Condition, col *gridColumn) answer {
 	names := []string{col.Name}
@@ -199,18 +192,10 @@ func (p *proposal) meets(c scan.Condition, col *gridColumn) answer {
 		v = x.value
 		product *= v.Num
 	}
-	switch c.Op {
-	case scan.AtLeast:
-		return answerOf(product >= col.Values[c.Code])
-	case scan.AtMost:
-		return answerOf(product <= col.Values[c.Code])
-	case scan.Equal:
-		return answerOf(product == col.Values[c.Code])
-	case scan.In:
-		l := slices.Index(col.choices, v)
-		return answerOf(l >= 0 && slices.Contains(c.Set, int32(l)))
+	if col.meets(c, v, product) {
+		return yes
 	}
-	return yes
+	return no
 }
 
 // risk is the chance of one class: by the surest rule that the proposal meets, else by one that it may meet,

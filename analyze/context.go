@@ -47,7 +47,7 @@ func (g *grid) circumstances(r *run) {
 		order.Codes = append(order.Codes, int32(i))
 	}
 	g.cols = append(g.cols, order)
-	if c := ordered(factorUptime, r.trialsBefore(g.study)); len(c.Values) > 5 {
+	if c := g.ordered(factorUptime, r.trialsBefore(g.study)); len(c.Values) > 5 {
 		c.Role, c.Temporal, c.integer = scan.Context, true, true
 		if o := &g.cols[len(g.cols)-1]; grows(c.Codes) >= inseparable {
 			o.alike, c.alike = []string{factorUptime}, []string{factorOrder}

@@ -3,7 +3,9 @@ package analyze
 import (
 	"cmp"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"postmortem/analyze/scan"
@@ -152,25 +154,49 @@ type blamed struct {
 func (r *run) culprits(failures []Failure) (blames []Blame, culprits []Culprit, contexts []Context) {
 	blames, culprits, contexts = []Blame{}, []Culprit{}, []Context{}
 	for i := range r.tl.Studies {
-		s := &r.tl.Studies[i]
-		g := r.grid(s)
+		g := r.grid(&r.tl.Studies[i])
+		var of []Blame
 		for _, f := range failures {
-			b := g.atRisk(f.Class)
-			if b.Failed == 0 {
-				continue
+			if b := g.atRisk(f.Class); b.Failed > 0 {
+				of = append(of, b)
 			}
-			b.Verdict = TooFew
-			if b.Failed >= scan.MinHits {
-				g.fill(r)
-				cs, xs := r.blame(&b)
-				culprits, contexts = append(culprits, cs...), append(contexts, xs...)
-			}
-			blames = append(blames, b)
 		}
+		for _, found := range r.blameAll(g, of) {
+			culprits, contexts = append(culprits, found.culprits...), append(contexts, found.contexts...)
+		}
+		blames = append(blames, of...)
 	}
 	slices.SortStableFunc(culprits, func(a, b Culprit) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Study, b.Study)) })
 	slices.SortStableFunc(contexts, func(a, b Context) int { return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Study, b.Study)) })
 	return blames, culprits, contexts
+}
+
+// A finding is what was found of one class.
+type finding struct {
+	culprits []Culprit
+	contexts []Context
+}
+
+// blameAll searches the classes with failures enough, on all cores.
+func (r *run) blameAll(g *grid, blames []Blame) []finding {
+	out := make([]finding, len(blames))
+	var wait sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for i := range blames {
+		b := &blames[i]
+		b.Verdict = TooFew
+		if b.Failed < scan.MinHits {
+			continue
+		}
+		g.fill(r)
+		free <- struct{}{}
+		wait.Go(func() {
+			out[i].culprits, out[i].contexts = r.blame(b)
+			<-free
+		})
+	}
+	wait.Wait()
+	return out
 }
 
 // outlived is the share of a class's failures that a trial lost to something else must have outlived to

@@ -17,6 +17,7 @@ type grid struct {
 	fates []*fate // by trial
 	byEnd []int32 // the trials in the order in which they ended
 	cols  []gridColumn
+	sorter
 }
 
 // A gridColumn is a column with what is needed to say its values.
@@ -80,7 +81,7 @@ func (g *grid) params() {
 	}
 	slices.SortFunc(found, func(a, b *paramColumn) int { return cmp.Compare(a.name, b.name) })
 	for _, c := range found {
-		if col, ok := c.column(); ok {
+		if col, ok := c.column(&g.sorter); ok {
 			g.cols = append(g.cols, col)
 		}
 	}
@@ -172,18 +173,50 @@ func largerIsWorse(c *gridColumn, rows []int32, hit []bool) float64 {
 	return sum / math.Sqrt(float64(max(1, hits))/12)
 }
 
+// smallTable is how many pairs of values a product is looked up by.
+const smallTable = 1 << 14
+
 func product(a, b *gridColumn) gridColumn {
-	c := gridColumn{Column: scan.Column{Name: a.Name + " * " + b.Name, Role: scan.Product},
-		integer: a.integer && b.integer, factors: [2]string{a.Name, b.Name}}
-	values := make([]float64, len(a.Codes))
-	for i, k := range a.Codes {
-		values[i] = math.NaN()
-		if l := b.Codes[i]; k >= 0 && l >= 0 {
-			values[i] = a.Values[k] * b.Values[l]
+	var c gridColumn
+	name := a.Name + " * " + b.Name
+	if n := len(b.Values); len(a.Values)*n <= smallTable {
+		c = tabled(name, a, b)
+	} else {
+		values := unset(len(a.Codes))
+		for i, k := range a.Codes {
+			if l := b.Codes[i]; k >= 0 && l >= 0 {
+				values[i] = a.Values[k] * b.Values[l]
+			}
+		}
+		c = new(sorter).ordered(name, values)
+	}
+	c.Role, c.integer, c.factors = scan.Product, a.integer && b.integer, [2]string{a.Name, b.Name}
+	return c
+}
+
+// tabled is the product of two columns with few values.
+func tabled(name string, a, b *gridColumn) gridColumn {
+	c := gridColumn{Column: scan.Column{Name: name, Codes: make([]int32, len(a.Codes))}}
+	for _, x := range a.Values {
+		for _, y := range b.Values {
+			c.Values = append(c.Values, x*y)
 		}
 	}
-	col := ordered(c.Name, values)
-	c.Values, c.Codes = col.Values, col.Codes
+	slices.Sort(c.Values)
+	c.Values = slices.Compact(c.Values)
+	var code []int32
+	for _, x := range a.Values {
+		for _, y := range b.Values {
+			k, _ := slices.BinarySearch(c.Values, x*y)
+			code = append(code, int32(k))
+		}
+	}
+	for i, k := range a.Codes {
+		c.Codes[i] = -1
+		if l := b.Codes[i]; k >= 0 && l >= 0 {
+			c.Codes[i] = code[int(k)*len(b.Values)+int(l)]
+		}
+	}
 	return c
 }
 

@@ -14,6 +14,7 @@ type paramColumn struct {
 	name    string
 	values  []float64 // by trial: a number, or the place in choices; NaN where there is none
 	choices []timeline.Choice
+	at      map[timeline.Choice]int              // the place of each in choices
 	of      map[*timeline.Distribution][]float64 // the place in choices of a categorical's own ones
 	last    *timeline.Distribution
 	places  []float64 // of last
@@ -22,7 +23,7 @@ type paramColumn struct {
 }
 
 func newParamColumn(name string, trials int) *paramColumn {
-	return &paramColumn{name: name, values: unset(trials), of: map[*timeline.Distribution][]float64{}, numbers: true, integer: true}
+	return &paramColumn{name: name, values: unset(trials), at: map[timeline.Choice]int{}, of: map[*timeline.Distribution][]float64{}, numbers: true, integer: true}
 }
 
 // unset is a value for each trial, none of them known.
@@ -101,9 +102,10 @@ func (c *paramColumn) turnNominal() {
 }
 
 func (c *paramColumn) place(v timeline.Choice) float64 {
-	i := slices.Index(c.choices, v)
-	if i < 0 {
+	i, known := c.at[v]
+	if !known {
 		i = len(c.choices)
+		c.at[v] = i
 		c.choices = append(c.choices, v)
 	}
 	return float64(i)

@@ -173,43 +173,55 @@ func (g *grid) texts(text func(*timeline.Trial) string) *texts {
 // however they ended, since what only some trials recorded tells of their end.
 func (g *grid) attributes() map[string]*texts {
 	all := map[string]*texts{}
+	for key := range g.everywhere() {
+		if !outcome(key) {
+			all[key] = newTexts(len(g.study.Trials))
+		}
+	}
 	for i := range g.study.Trials {
 		for _, a := range g.study.Trials[i].UserAttrs {
-			x, known := all[a.Key]
-			if !known {
-				if !outcome(a.Key) {
-					x = newTexts(len(g.study.Trials))
-				}
-				all[a.Key] = x
-			}
+			x := all[a.Key]
 			switch {
 			case x == nil || a.JSON == "null":
 			case a.JSON == "" || a.JSON[0] == '[' || a.JSON[0] == '{' || len(a.JSON) > 200 || len(x.choices) > maxContext:
-				all[a.Key] = nil
+				delete(all, a.Key)
 			default:
 				x.add(i, a.JSON)
 			}
 		}
 	}
-	maps.DeleteFunc(all, func(_ string, x *texts) bool { return x == nil || !g.everywhere(x.of) })
 	return all
 }
 
-// everywhere says whether at least nine in ten trials of every final state have a value.
-func (g *grid) everywhere(values []float64) bool {
-	all, have := map[timeline.State]int{}, map[timeline.State]int{}
+// everywhere are the attributes that at least nine in ten trials of every final state have.
+func (g *grid) everywhere() map[string]bool {
+	final := []timeline.State{timeline.Complete, timeline.Pruned, timeline.Fail}
+	var all [3]int
+	have := map[string]*[3]int{}
 	for i := range g.study.Trials {
-		all[g.study.Trials[i].State]++
-		if values[i] == values[i] {
-			have[g.study.Trials[i].State]++
+		t := &g.study.Trials[i]
+		s := slices.Index(final, t.State)
+		if s < 0 {
+			continue
+		}
+		all[s]++
+		for _, a := range t.UserAttrs {
+			n := have[a.Key]
+			if n == nil {
+				n = new([3]int)
+				have[a.Key] = n
+			}
+			if a.JSON != "null" {
+				n[s]++
+			}
 		}
 	}
-	for _, s := range []timeline.State{timeline.Complete, timeline.Pruned, timeline.Fail} {
-		if have[s]*10 < all[s]*9 {
-			return false
-		}
+	out := map[string]bool{}
+	for key, n := range have {
+		out[key] = !slices.ContainsFunc([]int{0, 1, 2}, func(s int) bool { return n[s]*10 < all[s]*9 })
 	}
-	return true
+	maps.DeleteFunc(out, func(_ string, ok bool) bool { return !ok })
+	return out
 }
 
 // A processKey names a process: by the join with its log, or by what the trial recorded.

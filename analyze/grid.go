@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -59,32 +60,50 @@ func (g *grid) fill(r *run) {
 	g.circumstances(r)
 }
 
+// maxParams is how many hyperparameters are looked at: of more, those that most trials have.
+const maxParams = 500
+
 // params makes a column of every hyperparameter.
 func (g *grid) params() {
+	names := g.paramsByUse()
 	at := map[string]int{}
 	var found []*paramColumn
-	n := len(g.study.Trials)
+	for i, name := range names {
+		at[name] = i
+		found = append(found, newParamColumn(name, len(g.study.Trials)))
+	}
 	for i := range g.study.Trials {
 		for k := range g.study.Trials[i].Params {
 			p := &g.study.Trials[i].Params[k]
 			c := k // trials mostly have the same parameters
-			if c >= len(found) || found[c].name != p.Name {
+			if c >= len(names) || names[c] != p.Name {
 				var known bool
 				if c, known = at[p.Name]; !known {
-					c = len(found)
-					at[p.Name] = c
-					found = append(found, newParamColumn(p.Name, n))
+					continue
 				}
 			}
 			found[c].add(i, p)
 		}
 	}
-	slices.SortFunc(found, func(a, b *paramColumn) int { return cmp.Compare(a.name, b.name) })
 	for _, c := range found {
 		if col, ok := c.column(&g.sorter); ok {
 			g.cols = append(g.cols, col)
 		}
 	}
+}
+
+// paramsByUse are the names of the hyperparameters that most trials have, in alphabetical order.
+func (g *grid) paramsByUse() []string {
+	used := map[string]int{}
+	for i := range g.study.Trials {
+		for k := range g.study.Trials[i].Params {
+			used[g.study.Trials[i].Params[k].Name]++
+		}
+	}
+	names := slices.SortedFunc(maps.Keys(used), func(a, b string) int { return cmp.Or(cmp.Compare(used[b], used[a]), cmp.Compare(a, b)) })
+	names = names[:min(maxParams, len(names))]
+	slices.Sort(names)
+	return names
 }
 
 // table is the grid's table for some of its trials, without columns that do not vary among them, and the

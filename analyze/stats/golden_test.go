@@ -139,9 +139,44 @@ func TestGolden(t *testing.T) {
 			z, p := Trend(want.Fails, want.Totals)
 			near(t, key, z, want.Z)
 			near(t, key, p, want.P)
+		case "mann_kendall":
+			want := read[struct {
+				X         []float64
+				S         int
+				Var, Z    float64
+				P         float64    `json:"p_two_sided"`
+				Tau       float64    `json:"kendall_tau_b"`
+				Slope     float64    `json:"theil_sen_slope"`
+				Intercept float64    `json:"intercept_joint"`
+				CI        [2]float64 `json:"slope_ci95"`
+			}](t, doc)
+			g := Grow(line(len(want.X)), want.X)
+			if g.S != want.S {
+				t.Errorf("%s: S %d, want %d", key, g.S, want.S)
+			}
+			for what, x := range map[string][2]float64{"var": {g.Variance, want.Var}, "z": {g.Z, want.Z}, "p": {g.Normal, want.P}, "tau": {g.TauB, want.Tau},
+				"slope": {g.Slope, want.Slope}, "intercept": {g.Intercept, want.Intercept}, "low": {g.Low, want.CI[0]}, "high": {g.High, want.CI[1]}} {
+				near(t, key+" "+what, x[0], x[1])
+			}
+		case "superposed_epoch_shift":
+			want := read[struct {
+				Mem     []float64
+				Crash   []int
+				Window  int
+				Stat, P float64
+			}](t, doc)
+			all, after := 0.0, []int{}
+			for _, v := range want.Mem {
+				all += v / float64(len(want.Mem))
+			}
+			for _, c := range want.Crash {
+				after = append(after, c+1) // there the value at the crash is of the window
+			}
+			mean, p, _ := Before(want.Mem, after, want.Window)
+			near(t, key, mean-all, want.Stat)
+			near(t, key+" p", p, want.P)
 		case "_versions", "cut_advisor": // the latter is checked where cuts are weighed, in package analyze
-		case "rule_of_three", "bh", "bh_ties", "logrank", "mann_whitney", "mann_kendall", "superposed_epoch_shift",
-			"superposed_epoch_all_placements", "rate_ratio", "before_after_casemix": // for questions that nothing asks yet
+		case "rule_of_three", "bh", "bh_ties", "logrank", "mann_whitney", "superposed_epoch_all_placements", "rate_ratio", "before_after_casemix": // for questions that nothing asks yet
 		default:
 			t.Errorf("%s: nobody checks it", key)
 		}

@@ -52,13 +52,13 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 		Studies:       r.studyFates(),
 		Incidents:     r.listIncidents(),
 		Losses:        r.losses(),
-		Memory:        memory(tl),
+		Memory:        r.memory(),
 		Kernel:        r.kernel,
 		Settings:      settings(tl),
 		Clocks:        clocks(tl),
 		Skipped:       skipped(tl),
 		Problems:      problems(tl),
-		NotComputed:   []string{"checks", "gates", "memory.verdict"},
+		NotComputed:   []string{"checks", "gates"},
 		Checks:        []any{}, Gates: []any{},
 	}
 	f.Failures = r.failures(f.Losses)

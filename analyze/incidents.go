@@ -127,7 +127,7 @@ func (r *run) listIncidents() []Incident {
 		e, cl := in.root, r.cat.Class(in.root.Class)
 		x := Incident{ID: ids[in], Class: e.Class, Outcome: in.outcome, Domain: string(cl.Domain), Retry: string(cl.Retry), Source: r.sourceName(e), Line: e.Pos.Line, Row: e.Pos.Row,
 			Time: stamp(e.Time), TimeQuality: string(e.Quality), Text: e.Text, Study: e.Study, PID: e.PID,
-			Trials: []int{}, Facts: map[string]float64{}, Echoes: []Echo{}, Related: []string{}, Xids: append([]int{}, in.xids...)}
+			Trials: []int{}, Echoes: []Echo{}, Related: []string{}, Xids: append([]int{}, in.xids...)}
 		if e.Trial != timeline.NoTrial {
 			x.Trial = &e.Trial
 		}
@@ -139,18 +139,7 @@ func (r *run) listIncidents() []Incident {
 		if !e.Time.IsZero() {
 			x.Peaks = r.peaks(e.Process, e.Time.Add(-beforeIncident), e.Time)
 		}
-		for _, w := range in.signs() { // what the root's line does not hold, another of its kind may
-			for _, f := range w.Facts {
-				if _, known := x.Facts[f.Name]; !known && w.Class == e.Class && w.Trial == e.Trial {
-					x.Facts[f.Name] = f.Value
-				}
-			}
-		}
-		if e.Form == timeline.FormKernel {
-			for _, f := range cl.ReadFacts(e.Text) {
-				x.Facts[f.Name] = f.Value
-			}
-		}
+		x.Facts = r.facts(in)
 		x.Lead, x.Fingerprint = e.Lead, cl.Fingerprint(e.Text)
 		x.Misplaced = cl.Poisons && (e.Form == timeline.FormTraceback || e.Form == timeline.FormException) && !r.blocking(e)
 		for _, o := range in.related {
@@ -173,6 +162,24 @@ func (r *run) listIncidents() []Incident {
 			x.Echoes = append(x.Echoes, y)
 		}
 		out = append(out, x)
+	}
+	return out
+}
+
+// facts are the numbers of an incident's message: what the root's line does not hold, another of its kind may.
+func (r *run) facts(in *incident) map[string]float64 {
+	e, out := in.root, map[string]float64{}
+	for _, w := range in.signs() {
+		for _, f := range w.Facts {
+			if _, known := out[f.Name]; !known && w.Class == e.Class && w.Trial == e.Trial {
+				out[f.Name] = f.Value
+			}
+		}
+	}
+	if e.Form == timeline.FormKernel {
+		for _, f := range r.cat.Class(e.Class).ReadFacts(e.Text) {
+			out[f.Name] = f.Value
+		}
 	}
 	return out
 }

@@ -3,19 +3,21 @@ package analyze
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"postmortem/ingest/timeline"
 )
 
-// Memory is what was seen of the cards' memory. This version measures; it does not judge, so the
-// verdict is always undetermined.
+// Memory is what was seen of the cards' memory, and what is made of it.
 type Memory struct {
-	Verdict     string          `json:"verdict"`
-	Reasons     []string        `json:"reasons"`
-	PerGPU      []GPUMemory     `json:"per_gpu"`
-	PerProcess  []ProcessMemory `json:"per_process"`
-	PerIncident []any           `json:"per_incident"`
+	Verdict     MemoryVerdict    `json:"verdict"` // of most of the incidents that cost something
+	Reasons     []string         `json:"reasons"` // VERDICT:N for the incidents so judged; growth:N for processes that grow; most first
+	PerGPU      []GPUMemory      `json:"per_gpu"`
+	PerProcess  []ProcessMemory  `json:"per_process"`
+	PerIncident []MemoryIncident `json:"per_incident"` // in order of time
+	Alignment   *Alignment       `json:"alignment"`    // of out-of-memory errors; null where it cannot be told
+	Alignments  []Alignment      `json:"alignments"`   // of all classes with errors enough
 }
 
 // GPUMemory is one card's.
@@ -28,33 +30,283 @@ type GPUMemory struct {
 	Samples       int    `json:"samples"`
 }
 
-// ProcessMemory is one process's, as nvidia-smi saw it.
+// ProcessMemory is one process's, as nvidia-smi saw it and as its own log tells.
 type ProcessMemory struct {
-	Worker    string `json:"worker,omitempty"` // "" for a process that no log names
-	PID       int    `json:"pid"`
-	Verdict   string `json:"verdict"`
-	PeakBytes int64  `json:"peak_bytes"`
+	Worker            string        `json:"worker,omitempty"` // "" for a process that no log names
+	PID               int           `json:"pid"`
+	Verdict           MemoryVerdict `json:"verdict"`               // of its last incident; leak where it grows without one
+	GrowthPerHour     *float64      `json:"growth_bytes_per_hour"` // of allocated memory; null where nothing logs it
+	PeakBytes         int64         `json:"peak_bytes"`
+	FragmentationPeak *float64      `json:"fragmentation_peak"` // largest share of its pool that was free and split; null where nothing tells
+	Growth            *MemoryGrowth `json:"growth"`             // null where its log has no figures
 }
 
-func memory(tl *timeline.Timeline) Memory {
-	m := Memory{Verdict: "undetermined", Reasons: []string{"not-judged"}, PerGPU: []GPUMemory{}, PerProcess: []ProcessMemory{}, PerIncident: []any{}}
-	for _, g := range tl.GPUs {
+// A MemoryIncident judges one failure for want of memory.
+type MemoryIncident struct {
+	Incident     string             `json:"incident"`
+	Verdict      MemoryVerdict      `json:"verdict"`
+	Why          string             `json:"why,omitempty"` // of undetermined: no-numbers, refused-with-room
+	Confidence   string             `json:"confidence"`    // high, medium, low
+	BindingLimit string             `json:"binding_limit"` // card, allowed, or "" where nothing tells
+	Contributing []string           `json:"contributing"`  // fragmentation, race, leftover, overcommit
+	Borderline   bool               `json:"borderline"`    // the live ratio is near the bar that decides
+	Numbers      map[string]float64 `json:"numbers"`
+	Inferred     []string           `json:"inferred"` // numbers that the message does not hold
+	Holders      []Holder           `json:"holders"`  // other processes on the card, the largest first
+	// Hidden says of an error whose text does not speak of memory whether it was want of it: confirmed, refuted
+	// (an error that kills the context stands before it) or possible.
+	Hidden string `json:"hidden,omitempty"`
+}
+
+// A Holder is another process on the card.
+type Holder struct {
+	PID    int    `json:"pid"`
+	Worker string `json:"worker,omitempty"` // "" for a process that no log names
+	Bytes  int64  `json:"bytes"`
+}
+
+// memory judges the run's memory.
+func (r *run) memory() Memory {
+	m := Memory{Verdict: Undetermined, Reasons: []string{}, PerGPU: []GPUMemory{}, PerProcess: []ProcessMemory{}, PerIncident: []MemoryIncident{}, Alignments: r.align()}
+	for _, g := range r.tl.GPUs {
 		m.PerGPU = append(m.PerGPU, GPUMemory{GPU: g.Index, UUID: g.UUID, Name: g.Name, TotalBytes: max(0, g.TotalBytes),
 			PeakUsedBytes: max(0, slices.Max(g.UsedBytes)), Samples: len(g.Time)})
 	}
-	for _, t := range tl.Tenants {
-		p := ProcessMemory{PID: t.PID, Verdict: "undetermined", PeakBytes: max(0, slices.Max(t.UsedBytes))}
-		for _, pr := range tl.Processes {
-			if pr.PID == t.PID && !pr.Start.After(t.Time[len(t.Time)-1]) && (pr.End.IsZero() || !pr.End.Before(t.Time[0])) {
-				p.Worker = tl.Streams[pr.Stream].Name
+	for i := range m.Alignments {
+		if m.Alignments[i].Class == outOfMemory {
+			m.Alignment = &m.Alignments[i]
+		}
+	}
+	all := r.shortages()
+	m.PerProcess = r.processMemory(all)
+	counts := map[MemoryVerdict]int{}
+	for _, x := range all {
+		m.PerIncident = append(m.PerIncident, x.MemoryIncident)
+		if x.in.outcome == Lost && x.Hidden != hiddenRefuted {
+			counts[x.Verdict]++
+		}
+	}
+	grows := 0
+	for _, p := range m.PerProcess {
+		if p.Growth != nil && p.Growth.Sustained {
+			grows++
+		}
+	}
+	m.conclude(counts, grows)
+	return m
+}
+
+// conclude takes the verdict of most incidents; where none could be judged, growth by itself is a leak.
+func (m *Memory) conclude(counts map[MemoryVerdict]int, grows int) {
+	order := []MemoryVerdict{Leak, Fragmentation, Overcommit, TooBig, Capacity, Undetermined} // of equals the one with the clearer cure
+	slices.SortStableFunc(order, func(a, b MemoryVerdict) int { return cmp.Compare(counts[b], counts[a]) })
+	for _, v := range order {
+		if counts[v] > 0 {
+			m.Reasons = append(m.Reasons, string(v)+":"+strconv.Itoa(counts[v]))
+			if m.Verdict == Undetermined {
+				m.Verdict = v
 			}
 		}
-		m.PerProcess = append(m.PerProcess, p)
 	}
-	slices.SortStableFunc(m.PerProcess, func(a, b ProcessMemory) int {
-		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(a.PID, b.PID))
-	})
-	return m
+	if grows > 0 {
+		m.Reasons = append(m.Reasons, "growth:"+strconv.Itoa(grows))
+		if m.Verdict == Undetermined {
+			m.Verdict = Leak
+		}
+	}
+}
+
+// outOfMemory is the class that says so in words; others hide it.
+const outOfMemory = "cuda/out-of-memory"
+
+// What a hidden exhaustion can be.
+const (
+	hiddenConfirmed = "confirmed"
+	hiddenRefuted   = "refuted"
+	hiddenPossible  = "possible"
+)
+
+// A judged is an incident with its judgement.
+type judged struct {
+	MemoryIncident
+	in       *incident
+	shortage shortage
+}
+
+// shortages judges every incident that is, or may be, want of memory.
+func (r *run) shortages() []judged {
+	ids := r.ids()
+	var out []judged
+	var known []shortage
+	for _, in := range r.found {
+		class := r.cat.Class(in.root.Class)
+		if class.ID != outOfMemory && !slices.Contains(class.Hides, outOfMemory) {
+			continue
+		}
+		s := newShortage(r.facts(in))
+		known = append(known, s)
+		out = append(out, judged{MemoryIncident: MemoryIncident{Incident: ids[in]}, in: in, shortage: s})
+	}
+	overhead := overheadOf(known)
+	grown := map[int]series{}
+	for _, s := range r.allocSeries() {
+		grown[s.process] = s
+	}
+	for i := range out {
+		r.judge(&out[i], overhead, grown)
+	}
+	return out
+}
+
+// judge judges one incident.
+func (r *run) judge(x *judged, overhead float64, grown map[int]series) {
+	e := x.in.root
+	x.shortage.complete(overhead)
+	grew, slackShare := false, 0.0
+	own, logged := grown[e.Process]
+	limit := x.shortage.reach()
+	if own = own.before(e.Pos.Line); logged && limit > 0 {
+		g := own.growth(limit, time.Time{})
+		grew, slackShare = g.Sustained, g.SlackShare
+	}
+	j := x.shortage.judge(grew, slackShare)
+	x.Verdict, x.Why, x.Confidence, x.BindingLimit, x.Borderline, x.Numbers = j.verdict, j.why, j.confidence, j.limit, j.borderline, j.numbers
+	x.Contributing, x.Inferred, x.Holders = append([]string{}, j.contributing...), append([]string{}, x.shortage.inferred...), []Holder{}
+	for _, pid := range x.shortage.holders() {
+		x.Holders = append(x.Holders, Holder{pid, r.workerAt(pid, e.Time), int64(x.shortage.peers[pid])})
+	}
+	if left := r.leftover(x.in); left > 0 && limit > 0 && left >= leftoverBar*limit {
+		x.Numbers["leftover_bytes"] = left
+		x.Contributing = append(x.Contributing, partLeftover)
+	}
+	if x.Why == whyNoNumbers {
+		r.hidden(x)
+	}
+}
+
+// reach is how much the process could hold: what it is allowed, or what it has and the card has left.
+func (s *shortage) reach() float64 {
+	switch {
+	case s.allowed > 0:
+		return s.allowed
+	case s.reserved >= 0 && s.free >= 0:
+		return s.reserved + s.free
+	}
+	return 0
+}
+
+// leftoverBar is the share of its reach that a trial must begin with for it to count as left behind.
+const leftoverBar = 0.1
+
+// leftover is what was allocated already when the trial of an incident began, where the process's trial before
+// it was lost.
+func (r *run) leftover(in *incident) float64 {
+	e := in.root
+	if e.Process < 0 || e.Trial == timeline.NoTrial {
+		return 0
+	}
+	var start *timeline.Alloc
+	lost := false
+	for i := range r.tl.Allocs {
+		if a := &r.tl.Allocs[i]; a.Process == e.Process && a.Trial == e.Trial && a.Pos.Line < e.Pos.Line && start == nil {
+			start = a
+		}
+	}
+	if start == nil {
+		return 0
+	}
+	for _, o := range r.found {
+		if o != in && o.outcome == Lost && o.root.Process == e.Process && o.root.Pos.Line < start.Pos.Line && !slices.ContainsFunc(r.tl.Allocs, func(a timeline.Alloc) bool {
+			return a.Process == e.Process && a.Pos.Line > o.root.Pos.Line && a.Pos.Line < start.Pos.Line
+		}) {
+			lost = true
+		}
+	}
+	if !lost {
+		return 0
+	}
+	return float64(start.AllocatedBytes) * r.scale(e.Process)
+}
+
+// beforeHidden is how long before an error the card's free memory is looked at, and nearly nothing is what
+// counts as none: less than a context, or a hundredth of the card.
+const (
+	beforeHidden  = 2 * time.Second
+	nearlyNothing = 512 * mib
+)
+
+// hidden says of an error without numbers whether memory had run out.
+func (r *run) hidden(x *judged) {
+	e := x.in.root
+	x.Hidden = hiddenPossible
+	for _, o := range r.found {
+		if o != x.in && e.Process >= 0 && o.root.Process == e.Process && o.root.Pos.Line < e.Pos.Line && r.cat.Class(o.root.Class).Poisons {
+			x.Hidden = hiddenRefuted
+			return
+		}
+	}
+	if e.Class == outOfMemory {
+		x.Hidden = "" // it says so itself
+	}
+	pid := 0
+	if e.Process >= 0 {
+		pid = r.tl.Processes[e.Process].PID
+	}
+	card := r.gpuOf(pid)
+	for _, g := range r.tl.GPUs {
+		if card == nil || g.Index != *card || e.Time.IsZero() || g.TotalBytes <= 0 {
+			continue
+		}
+		least := int64(-1)
+		i, _ := slices.BinarySearchFunc(g.Time, e.Time.Add(-beforeHidden), time.Time.Compare)
+		for ; i < len(g.Time) && !g.Time[i].After(e.Time); i++ {
+			free := g.FreeBytes[i]
+			if free < 0 && g.UsedBytes[i] >= 0 {
+				free = g.TotalBytes - g.UsedBytes[i]
+			}
+			if free >= 0 && (least < 0 || free < least) {
+				least = free
+			}
+		}
+		if least < 0 {
+			continue
+		}
+		x.Numbers["card_free_bytes"] = float64(least)
+		if least < max(nearlyNothing, g.TotalBytes/100) {
+			if x.Hidden != "" {
+				x.Hidden = hiddenConfirmed
+			}
+			r.crowded(x, g, pid)
+		}
+	}
+}
+
+// crowded finds out whether others hold the card, from nvidia-smi's samples of processes just before.
+func (r *run) crowded(x *judged, g timeline.GPU, pid int) {
+	others := int64(0)
+	for _, t := range r.tl.Tenants {
+		i, _ := slices.BinarySearchFunc(t.Time, x.in.root.Time, time.Time.Compare)
+		if t.UUID != g.UUID || t.PID == pid || i == 0 || x.in.root.Time.Sub(t.Time[i-1]) > 3*beforeHidden {
+			continue
+		}
+		others += max(0, t.UsedBytes[i-1])
+		x.Holders = append(x.Holders, Holder{t.PID, r.workerAt(t.PID, x.in.root.Time), max(0, t.UsedBytes[i-1])})
+	}
+	slices.SortFunc(x.Holders, func(a, b Holder) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.PID, b.PID)) })
+	if float64(others) >= foreignBar*float64(g.TotalBytes) {
+		x.Verdict, x.Why, x.Confidence, x.BindingLimit = Overcommit, "", "medium", "card"
+		x.Numbers["foreign_bytes"] = float64(others)
+	}
+}
+
+// workerAt names the worker that had a process number at a time; "" for none.
+func (r *run) workerAt(pid int, at time.Time) string {
+	for _, p := range r.tl.Processes {
+		if p.PID == pid && pid != 0 && !p.Start.After(at) && (p.End.IsZero() || !p.End.Before(at)) {
+			return r.tl.Streams[p.Stream].Name
+		}
+	}
+	return ""
 }
 
 // Peaks is the most memory that nvidia-smi saw in use over a span of time. 0 is not known: no sample

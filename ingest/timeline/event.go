@@ -171,6 +171,9 @@ type Alloc struct {
 	InactiveBytes  int64 // inactive_split; -1 when not printed
 	Retries        int   // -1 when not printed
 	OOMs           int   // -1 when not printed
+	// Binary is what the figures are to be multiplied by if GB was written and GiB was meant, or MB and MiB;
+	// 1 where the unit leaves no doubt.
+	Binary float64
 }
 
 // A GPU is one card's samples, column by column; all columns have equal length.

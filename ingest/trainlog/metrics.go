@@ -89,12 +89,15 @@ var (
 func (w *lane) allocator(l *logLine, _ []string) {
 	w.begin(l.no)
 	a := timeline.Alloc{Pos: timeline.Pos{Source: w.src, Line: l.no}, Process: w.proc, Trial: timeline.NoTrial,
-		AllocatedBytes: -1, ReservedBytes: -1, InactiveBytes: -1, Retries: -1, OOMs: -1}
+		AllocatedBytes: -1, ReservedBytes: -1, InactiveBytes: -1, Retries: -1, OOMs: -1, Binary: 1}
 	for _, m := range allocFigure.FindAllStringSubmatch(l.msg, -1) {
 		if m[1] != "" {
 			continue // a running maximum is no reading
 		}
 		v, ok := bytesOf(m[3], m[4])
+		if k := strings.Index("KMGT", strings.ToUpper(strings.TrimSuffix(m[4], "B"))); k >= 0 && len(m[4]) == 2 {
+			a.Binary = math.Pow(1.024, float64(k+1))
+		}
 		switch {
 		case !ok:
 		case strings.EqualFold(m[2], "allocated"):

@@ -1,0 +1,204 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"postmortem/analyze/stats"
+	"postmortem/ingest/timeline"
+)
+
+// A MemoryGrowth is how the allocator's figures of one process went, at one phase of its trials or epochs.
+type MemoryGrowth struct {
+	Phase           string    `json:"phase"` // what the log calls the moment; "" where it does not say
+	Readings        int       `json:"readings"`
+	BytesPerHour    float64   `json:"bytes_per_hour"` // of allocated memory (Theil and Sen)
+	PerHourInterval Bounds    `json:"bytes_per_hour_ci"`
+	BytesPerReading float64   `json:"bytes_per_reading"` // per trial where there is one reading a trial
+	P               float64   `json:"p"`                 // two-sided (Mann and Kendall)
+	Tau             float64   `json:"tau"`
+	Sustained       bool      `json:"sustained"` // proven, material and still going on
+	SlackPerHour    float64   `json:"slack_bytes_per_hour"`
+	SlackShare      float64   `json:"slack_share"`     // of the growth of reserved memory
+	SlackSustained  bool      `json:"slack_sustained"` // fragmentation grows
+	LimitBytes      float64   `json:"limit_bytes"`     // what the growth is measured against; 0 where nothing tells
+	Forecast        *Forecast `json:"forecast"`        // null where nothing grows steadily, or nothing tells the limit
+}
+
+// Bounds are a lower and an upper bound.
+type Bounds [2]float64
+
+// A Forecast is when the limit would be reached.
+type Forecast struct {
+	At     string  `json:"at"`
+	Low    string  `json:"low"` // 95 %, from the slope's interval
+	High   string  `json:"high"`
+	From   int     `json:"from_readings"` // the first half of them where the process did die, to be held against it
+	Died   string  `json:"died,omitempty"`
+	LeadBy float64 `json:"lead_seconds"` // from the last reading that it rests on to the forecast
+}
+
+// A series is one process's readings at one phase.
+type series struct {
+	process                 int
+	phase                   string
+	at                      []float64 // seconds since the first
+	from                    time.Time // of the first
+	timed                   bool
+	lines                   []int
+	allocated, slack, total []float64
+}
+
+// before is the part of a series above a line of its log.
+func (s series) before(line int) series {
+	n, _ := slices.BinarySearch(s.lines, line)
+	s.at, s.lines, s.allocated, s.slack, s.total = s.at[:n], s.lines[:n], s.allocated[:n], s.slack[:n], s.total[:n]
+	return s
+}
+
+// allocSeries groups the logged figures by process and takes the phase with most readings of each.
+func (r *run) allocSeries() []series {
+	type key struct {
+		process int
+		phase   string
+	}
+	groups := map[key][]timeline.Alloc{}
+	for _, a := range r.tl.Allocs {
+		if a.Process >= 0 {
+			k := key{a.Process, a.Phase}
+			groups[k] = append(groups[k], a)
+		}
+	}
+	split := map[int]bool{} // processes that ever had a split block
+	for _, a := range r.tl.Allocs {
+		if a.InactiveBytes > 0 {
+			split[a.Process] = true
+		}
+	}
+	best := map[int]series{}
+	for k, as := range groups {
+		slices.SortStableFunc(as, func(a, b timeline.Alloc) int { return cmp.Compare(a.Pos.Line, b.Pos.Line) })
+		s := series{process: k.process, phase: k.phase, timed: true}
+		scale := r.scale(k.process)
+		for _, a := range as {
+			s.timed = s.timed && !a.Time.IsZero()
+		}
+		for i, a := range as {
+			x := float64(i)
+			if s.timed {
+				if i == 0 {
+					s.from = a.Time
+				}
+				x = seconds(a.Time.Sub(s.from))
+			}
+			loose := float64(a.ReservedBytes - a.AllocatedBytes)
+			if split[k.process] {
+				loose = float64(max(0, a.InactiveBytes))
+			}
+			s.at, s.lines = append(s.at, x), append(s.lines, a.Pos.Line)
+			s.allocated = append(s.allocated, float64(a.AllocatedBytes)*scale)
+			s.total = append(s.total, float64(a.ReservedBytes)*scale)
+			s.slack = append(s.slack, loose*scale)
+		}
+		if o, have := best[k.process]; !have || len(s.at) > len(o.at) || len(s.at) == len(o.at) && s.phase > o.phase { // start before end
+			best[k.process] = s
+		}
+	}
+	out := make([]series, 0, len(best))
+	for _, s := range best {
+		out = append(out, s)
+	}
+	slices.SortFunc(out, func(a, b series) int { return cmp.Compare(a.process, b.process) })
+	return out
+}
+
+// reconciles is how near a logged figure must come to the message's to tell its unit.
+const reconciles = 0.01
+
+// scale is what a process's figures are multiplied by: those logged in GB or MB may mean GiB or MiB, and what
+// reconciles with the numbers of its own out-of-memory message decides. Without a message they are as written.
+func (r *run) scale(process int) float64 {
+	for _, in := range r.found {
+		if in.root.Process != process {
+			continue
+		}
+		s := newShortage(r.facts(in))
+		if s.reserved <= 0 {
+			continue
+		}
+		var before *timeline.Alloc
+		for i := range r.tl.Allocs {
+			if a := &r.tl.Allocs[i]; a.Process == process && a.Binary > 1 && a.Pos.Line < in.root.Pos.Line && (before == nil || a.Pos.Line > before.Pos.Line) {
+				before = a
+			}
+		}
+		if before == nil {
+			continue
+		}
+		near := func(v float64) bool { return v > s.reserved*(1-reconciles) && v < s.reserved*(1+reconciles) }
+		if v := float64(before.ReservedBytes); !near(v) && near(v*before.Binary) {
+			return before.Binary
+		}
+	}
+	return 1
+}
+
+// growth measures a series against the limit; died is when the process ran out of memory, zero if it did not.
+func (s series) growth(limit float64, died time.Time) MemoryGrowth {
+	g := stats.Grow(s.at, s.allocated)
+	loose, total := stats.Grow(s.at, s.slack), stats.Grow(s.at, s.total)
+	out := MemoryGrowth{Phase: s.phase, Readings: len(s.at), P: g.P, Tau: g.TauB, LimitBytes: max(0, limit)}
+	index := make([]float64, len(s.at))
+	for i := range index {
+		index[i] = float64(i)
+	}
+	out.BytesPerReading = stats.Grow(index, s.allocated).Slope
+	if s.timed {
+		out.BytesPerHour, out.SlackPerHour = g.Slope*3600, loose.Slope*3600
+		out.PerHourInterval = Bounds{g.Low * 3600, g.High * 3600}
+	}
+	if total.Slope > 0 {
+		out.SlackShare = max(0, loose.Slope/total.Slope)
+	}
+	if limit > 0 {
+		out.Sustained = g.Sustained(s.at, s.allocated, limit)
+		out.SlackSustained = loose.Sustained(s.at, s.slack, limit)
+		if s.timed {
+			out.Forecast = s.forecast(limit, died)
+		}
+	}
+	return out
+}
+
+// farthest is how far beyond the readings a forecast may reach, in spans of them.
+const farthest = 3
+
+// forecast extends allocated memory and the median slack to the limit, from all readings, or from the first
+// half of them where the process died.
+func (s series) forecast(limit float64, died time.Time) *Forecast {
+	n := len(s.at)
+	if !died.IsZero() {
+		n /= 2
+	}
+	x, y := s.at[:n], s.allocated[:n]
+	g := stats.Grow(x, y)
+	if !g.Sustained(x, y, limit) {
+		return nil
+	}
+	room := limit - stats.Median(s.slack[:n]) - g.Intercept
+	at := room / g.Slope
+	if at > x[n-1]+farthest*(x[n-1]-x[0]) {
+		return nil
+	}
+	moment := func(sec float64) string { return stamp(s.from.Add(time.Duration(sec * float64(time.Second)))) }
+	// The line goes through the middle of the readings whatever its slope.
+	mid := stats.Median(x)
+	with := func(slope float64) float64 {
+		if slope <= 0 {
+			return x[n-1] + farthest*(x[n-1]-x[0])
+		}
+		return mid + (room-g.Slope*mid)/slope
+	}
+	return &Forecast{At: moment(at), Low: moment(with(g.High)), High: moment(with(g.Low)), From: n, Died: stamp(died), LeadBy: at - x[n-1]}
+}

@@ -1,0 +1,83 @@
+package analyze
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// processMemory lists every process of which anything is known: those that nvidia-smi saw, and those whose logs
+// have the allocator's figures or an incident for want of memory. The largest first.
+func (r *run) processMemory(all []judged) []ProcessMemory {
+	out := []ProcessMemory{}
+	at := map[int]int{} // by index in Processes
+	for _, t := range r.tl.Tenants {
+		p := ProcessMemory{PID: t.PID, Verdict: Undetermined, PeakBytes: max(0, slices.Max(t.UsedBytes))}
+		for i, pr := range r.tl.Processes {
+			if pr.PID == t.PID && !pr.Start.After(t.Time[len(t.Time)-1]) && (pr.End.IsZero() || !pr.End.Before(t.Time[0])) {
+				p.Worker = r.tl.Streams[pr.Stream].Name
+				at[i] = len(out)
+			}
+		}
+		out = append(out, p)
+	}
+	of := func(process int) *ProcessMemory {
+		i, known := at[process]
+		if !known {
+			pr := r.tl.Processes[process]
+			i = len(out)
+			at[process] = i
+			out = append(out, ProcessMemory{PID: pr.PID, Worker: r.tl.Streams[pr.Stream].Name, Verdict: Undetermined})
+		}
+		return &out[i]
+	}
+	limits, died := map[int]float64{}, map[int]time.Time{}
+	for _, x := range all {
+		if process := x.in.root.Process; process >= 0 && x.in.outcome == Lost && x.Hidden != hiddenRefuted {
+			p := of(process)
+			p.Verdict = x.Verdict
+			if fi, ok := x.Numbers["fragmentation_index"]; ok {
+				p.FragmentationPeak = larger(p.FragmentationPeak, fi)
+			}
+			limits[process], died[process] = x.shortage.reach(), x.in.root.Time
+		}
+	}
+	for _, s := range r.allocSeries() {
+		p := of(s.process)
+		limit := limits[s.process]
+		if limit == 0 {
+			limit = r.cardOf(p.PID)
+		}
+		g := s.growth(limit, died[s.process])
+		p.Growth = &g
+		if s.timed && g.Readings > 1 {
+			p.GrowthPerHour = &g.BytesPerHour
+		}
+		p.PeakBytes = max(p.PeakBytes, int64(slices.Max(s.total)))
+		if g.Sustained && p.Verdict == Undetermined {
+			p.Verdict = Leak
+		}
+	}
+	slices.SortStableFunc(out, func(a, b ProcessMemory) int {
+		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.PID, b.PID))
+	})
+	return out
+}
+
+func larger(a *float64, b float64) *float64 {
+	if a != nil && *a >= b {
+		return a
+	}
+	return &b
+}
+
+// cardOf is the size of the card that a process is on; 0 where nothing tells.
+func (r *run) cardOf(pid int) float64 {
+	card := r.gpuOf(pid)
+	for _, g := range r.tl.GPUs {
+		if card != nil && g.Index == *card && g.TotalBytes > 0 {
+			return float64(g.TotalBytes)
+		}
+	}
+	return 0
+}

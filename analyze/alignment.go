@@ -103,23 +103,26 @@ func leadBefore(g *timeline.GPU, i int, t time.Time) float64 {
 	return seconds(t.Sub(g.Time[from]))
 }
 
-// alive is the part of a card's samples in which any process of ours ran.
+// alive is the part of a card's samples in which processes of ours ran, from just before the first error on:
+// before it the run was filling up, and no error could have fallen there.
 func (r *run) alive(g *timeline.GPU) *timeline.GPU {
 	var from, to time.Time
-	for _, p := range r.tl.Processes {
-		if !p.Start.IsZero() && (from.IsZero() || p.Start.Before(from)) {
-			from = p.Start
+	for _, in := range r.found {
+		if t := in.root.Time; in.outcome == Lost && !t.IsZero() && t.After(g.Time[0]) && (from.IsZero() || t.Before(from)) {
+			from = t
 		}
+	}
+	for _, p := range r.tl.Processes {
 		if p.End.After(to) {
 			to = p.End
 		}
 	}
-	if from.IsZero() || to.IsZero() {
-		return g
+	i, _ := slices.BinarySearchFunc(g.Time, from.Add(-alignWindow), time.Time.Compare)
+	j := len(g.Time)
+	if !to.IsZero() {
+		j, _ = slices.BinarySearchFunc(g.Time, to, time.Time.Compare)
 	}
-	i, _ := slices.BinarySearchFunc(g.Time, from, time.Time.Compare)
-	j, _ := slices.BinarySearchFunc(g.Time, to, time.Time.Compare)
 	x := *g
-	x.Time, x.UsedBytes = g.Time[i:j], g.UsedBytes[i:j]
+	x.Time, x.UsedBytes = g.Time[min(i, j):j], g.UsedBytes[min(i, j):j]
 	return &x
 }

@@ -20,10 +20,10 @@ type MemoryGrowth struct {
 	Tau             float64   `json:"tau"`
 	Sustained       bool      `json:"sustained"` // proven, material and still going on
 	SlackPerHour    float64   `json:"slack_bytes_per_hour"`
-	SlackShare      float64   `json:"slack_share"`     // of the growth of reserved memory
-	SlackSustained  bool      `json:"slack_sustained"` // fragmentation grows
-	LimitBytes      float64   `json:"limit_bytes"`     // what the growth is measured against; 0 where nothing tells
-	Forecast        *Forecast `json:"forecast"`        // null where nothing grows steadily, or nothing tells the limit
+	SlackShare      float64   `json:"slack_share"`        // of the growth of reserved memory
+	SlackSustained  bool      `json:"slack_sustained"`    // fragmentation grows
+	LimitBytes      float64   `json:"limit_bytes"`        // what the growth is measured against; 0 where nothing tells
+	Forecast        *Forecast `json:"forecast,omitempty"` // absent where nothing grows steadily, or nothing tells the limit
 }
 
 // Bounds are a lower and an upper bound.

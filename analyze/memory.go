@@ -15,9 +15,9 @@ type Memory struct {
 	Reasons     []string         `json:"reasons"` // VERDICT:N for the incidents so judged; growth:N for processes that grow; most first
 	PerGPU      []GPUMemory      `json:"per_gpu"`
 	PerProcess  []ProcessMemory  `json:"per_process"`
-	PerIncident []MemoryIncident `json:"per_incident"` // in order of time
-	Alignment   *Alignment       `json:"alignment"`    // of out-of-memory errors; null where it cannot be told
-	Alignments  []Alignment      `json:"alignments"`   // of all classes with errors enough
+	PerIncident []MemoryIncident `json:"per_incident"`        // in order of time
+	Alignment   *Alignment       `json:"alignment,omitempty"` // of out-of-memory errors; absent where it cannot be told
+	Alignments  []Alignment      `json:"alignments"`          // of all classes with errors enough
 }
 
 // GPUMemory is one card's.
@@ -34,11 +34,11 @@ type GPUMemory struct {
 type ProcessMemory struct {
 	Worker            string        `json:"worker,omitempty"` // "" for a process that no log names
 	PID               int           `json:"pid"`
-	Verdict           MemoryVerdict `json:"verdict"`               // of its last incident; leak where it grows without one
-	GrowthPerHour     *float64      `json:"growth_bytes_per_hour"` // of allocated memory; null where nothing logs it
+	Verdict           MemoryVerdict `json:"verdict"`                         // of its last incident; leak where it grows without one
+	GrowthPerHour     *float64      `json:"growth_bytes_per_hour,omitempty"` // of allocated memory; absent where nothing logs it
 	PeakBytes         int64         `json:"peak_bytes"`
-	FragmentationPeak *float64      `json:"fragmentation_peak"` // largest share of its pool that was free and split; null where nothing tells
-	Growth            *MemoryGrowth `json:"growth"`             // null where its log has no figures
+	FragmentationPeak *float64      `json:"fragmentation_peak,omitempty"` // largest share of its pool that was free and split; absent where nothing tells
+	Growth            *MemoryGrowth `json:"growth,omitempty"`             // absent where its log has no figures
 }
 
 // A MemoryIncident judges one failure for want of memory.
@@ -166,7 +166,7 @@ func (r *run) judge(x *judged, overhead float64, grown map[int]series) {
 	own, logged := grown[e.Process]
 	limit := x.shortage.reach()
 	if own = own.before(e.Pos.Line); logged && limit > 0 {
-		g := own.growth(limit, time.Time{})
+		g := own.growth(r.room(x), time.Time{})
 		grew, slackShare = g.Sustained, g.SlackShare
 	}
 	j := x.shortage.judge(grew, slackShare)
@@ -193,6 +193,22 @@ func (s *shortage) reach() float64 {
 		return s.reserved + s.free
 	}
 	return 0
+}
+
+// room is what growth is measured against: what the process is allowed, or the card without what processes
+// hold that are none of the run's.
+func (r *run) room(x *judged) float64 {
+	s := &x.shortage
+	if s.allowed > 0 || s.capacity <= 0 {
+		return s.reach()
+	}
+	left := s.capacity
+	for _, pid := range s.holders() {
+		if r.workerAt(pid, x.in.root.Time) == "" {
+			left -= s.peers[pid]
+		}
+	}
+	return max(0, left)
 }
 
 // leftoverBar is the share of its reach that a trial must begin with for it to count as left behind.
@@ -276,27 +292,22 @@ func (r *run) hidden(x *judged) {
 			if x.Hidden != "" {
 				x.Hidden = hiddenConfirmed
 			}
-			r.crowded(x, g, pid)
+			r.listTenants(x, g, pid)
 		}
 	}
 }
 
-// crowded finds out whether others hold the card, from nvidia-smi's samples of processes just before.
-func (r *run) crowded(x *judged, g timeline.GPU, pid int) {
-	others := int64(0)
+// listTenants names the other processes that nvidia-smi saw on the card just before.
+func (r *run) listTenants(x *judged, g timeline.GPU, pid int) {
 	for _, t := range r.tl.Tenants {
 		i, _ := slices.BinarySearchFunc(t.Time, x.in.root.Time, time.Time.Compare)
-		if t.UUID != g.UUID || t.PID == pid || i == 0 || x.in.root.Time.Sub(t.Time[i-1]) > 3*beforeHidden {
+		elsewhere := t.UUID != g.UUID && g.UUID != "" && t.UUID != ""
+		if elsewhere || t.PID == pid || i == 0 || x.in.root.Time.Sub(t.Time[i-1]) > 3*beforeHidden {
 			continue
 		}
-		others += max(0, t.UsedBytes[i-1])
 		x.Holders = append(x.Holders, Holder{t.PID, r.workerAt(t.PID, x.in.root.Time), max(0, t.UsedBytes[i-1])})
 	}
 	slices.SortFunc(x.Holders, func(a, b Holder) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.PID, b.PID)) })
-	if float64(others) >= foreignBar*float64(g.TotalBytes) {
-		x.Verdict, x.Why, x.Confidence, x.BindingLimit = Overcommit, "", "medium", "card"
-		x.Numbers["foreign_bytes"] = float64(others)
-	}
 }
 
 // workerAt names the worker that had a process number at a time; "" for none.

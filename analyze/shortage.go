@@ -213,13 +213,12 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 	}
 	race := s.free >= s.request
 	loose := live <= liveBar
-	j.borderline = math.Abs(live-liveBar) < borderlineBy
 	crowded := j.limit == "card" && s.capacity > 0 && foreign >= foreignBar*s.capacity && alone <= aloneBar
 	switch {
 	case s.allowed >= 0 && s.request > s.allowed, s.capacity > 0 && s.request > s.capacity, live > 1 && s.request >= tooBigBar*limit:
-		j.verdict, j.borderline = TooBig, false
+		j.verdict = TooBig
 	case grew && slackShare < leakSlackMost && (s.allocated-s.private)/math.Max(1, limit) >= leakFills:
-		j.verdict, j.borderline = Leak, false
+		j.verdict = Leak
 		if crowded {
 			j.contributing = append(j.contributing, partOvercommit)
 		}
@@ -231,6 +230,7 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 		}
 		if loose {
 			j.contributing = append(j.contributing, partFragmentation)
+			j.borderline = liveBar-live < borderlineBy
 		}
 		if race {
 			j.contributing = append(j.contributing, partRace)
@@ -246,6 +246,7 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 	default:
 		j.verdict = Capacity
 	}
+	j.borderline = (j.verdict == Fragmentation || j.verdict == Capacity) && math.Abs(live-liveBar) < borderlineBy
 	return j
 }
 
@@ -261,8 +262,8 @@ func contextOr(overhead float64) float64 {
 func (s *shortage) foreign() (bytes float64, sure bool) {
 	if s.listed && (s.process >= 0 || len(s.peers) > 0) {
 		sum := 0.0
-		for _, v := range s.peers {
-			sum += v
+		for _, pid := range s.holders() { // in a fixed order: sums of floats depend on it
+			sum += s.peers[pid]
 		}
 		return sum, true
 	}

@@ -39,7 +39,7 @@ func (r *run) processMemory(all []judged) []ProcessMemory {
 			if fi, ok := x.Numbers["fragmentation_index"]; ok {
 				p.FragmentationPeak = larger(p.FragmentationPeak, fi)
 			}
-			limits[process], died[process] = x.shortage.reach(), x.in.root.Time
+			limits[process], died[process] = r.room(&x), x.in.root.Time
 		}
 	}
 	for _, s := range r.allocSeries() {
@@ -71,13 +71,21 @@ func larger(a *float64, b float64) *float64 {
 	return &b
 }
 
-// cardOf is the size of the card that a process is on; 0 where nothing tells.
+// cardOf is the card that a process is on, less what processes hold that are none of the run's; 0 where nothing
+// tells.
 func (r *run) cardOf(pid int) float64 {
 	card := r.gpuOf(pid)
 	for _, g := range r.tl.GPUs {
-		if card != nil && g.Index == *card && g.TotalBytes > 0 {
-			return float64(g.TotalBytes)
+		if card == nil || g.Index != *card || g.TotalBytes <= 0 {
+			continue
 		}
+		left := float64(g.TotalBytes)
+		for _, t := range r.tl.Tenants {
+			if same := t.UUID == g.UUID || g.UUID == "" || t.UUID == ""; same && t.PID != pid && r.workerAt(t.PID, t.Time[0]) == "" && r.workerAt(t.PID, t.Time[len(t.Time)-1]) == "" {
+				left -= float64(max(0, t.UsedBytes[len(t.UsedBytes)-1]))
+			}
+		}
+		return max(0, left)
 	}
 	return 0
 }

@@ -76,7 +76,6 @@ func funcs(d Document) map[string]any {
 		"hasLanes":      func() bool { return len(d.Lanes.Workers) > 0 || len(d.Lanes.Cards) > 0 },
 		"fates":         fateRows,
 		"workers":       func() []WorkerRow { return workerRows(d.Findings) },
-		"tenants":       func() []analyze.ProcessMemory { return d.Memory.PerProcess },
 		"adviceByClass": func() []AdviceGroup { return adviceByClass(d.Findings) },
 		"link":          func(s string) bool { return strings.HasPrefix(s, "https://") },
 		"class":         d.Catalogue.Class,
@@ -95,6 +94,7 @@ func funcs(d Document) map[string]any {
 		"join":          func(s []string) string { return strings.Join(s, ", ") },
 	}
 	maps.Copy(fs, culpritFuncs(d))
+	maps.Copy(fs, memoryFuncs(d))
 	return fs
 }
 

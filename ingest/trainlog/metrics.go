@@ -150,5 +150,5 @@ func bytesOf(num, unit string) (int64, bool) {
 	if f < 0 || f > 1<<50 {
 		return 0, false
 	}
-	return int64(f), true
+	return int64(math.Round(f)), true
 }

@@ -217,9 +217,13 @@ func (p *parser) end() {
 		p.tl.Processes[w.proc].Tail = p.lead()
 	}
 	p.closeLanes(p.lastLine)
-	for _, i := range p.events { // after the last stamp only a lower bound is known
+	at := p.anchor // after the last stamp only a lower bound is known, and how long epochs say that they took
+	for _, i := range p.events {
 		if e := &p.tl.Events[i]; !p.anchor.IsZero() {
-			e.Quality, e.After, e.Time = timeline.TimeInterpolated, p.anchor, p.anchor
+			if e.Kind == timeline.Epoch {
+				at = at.Add(e.Metric.Took)
+			}
+			e.Quality, e.After, e.Time = timeline.TimeInterpolated, p.anchor, at
 		}
 	}
 	for _, i := range p.allocs {

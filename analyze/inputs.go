@@ -58,7 +58,7 @@ func problems(tl *timeline.Timeline) []Problem {
 // A Skipped is a file of a folder that was not read.
 type Skipped struct {
 	Name string `json:"name"`
-	Why  string `json:"why"` // not-an-input, not-supported, unreadable or empty
+	Why  string `json:"why"` // not-an-input, unreadable or empty
 }
 
 func skipped(tl *timeline.Timeline) []Skipped {

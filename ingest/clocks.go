@@ -44,7 +44,7 @@ func place(parts []*timeline.Timeline, zone *time.Location) []timeline.Clock {
 	for _, of := range []struct {
 		name  string
 		kinds []timeline.Kind
-	}{{"logs", []timeline.Kind{timeline.TrainLog}}, {"gpu", []timeline.Kind{timeline.NvidiaSMI, timeline.NvidiaApps}}, {"kernel", []timeline.Kind{timeline.KernelLog}}} {
+	}{{"logs", []timeline.Kind{timeline.TrainLog}}, {"gpu", []timeline.Kind{timeline.NvidiaSMI, timeline.NvidiaApps, timeline.NvidiaDmon, timeline.NvidiaPmon}}, {"kernel", []timeline.Kind{timeline.KernelLog}}} {
 		var mine []*timeline.Timeline
 		for _, p := range parts {
 			for _, k := range of.kinds {

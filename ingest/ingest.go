@@ -16,6 +16,7 @@ import (
 	"postmortem/ingest/kernlog"
 	"postmortem/ingest/nvidiasmi"
 	"postmortem/ingest/optuna"
+	"postmortem/ingest/smimon"
 	"postmortem/ingest/timeline"
 	"postmortem/ingest/trainlog"
 )
@@ -48,6 +49,9 @@ var Formats = []Format{
 	}},
 	{timeline.NvidiaSMI, func(head []byte) bool { return nvidiasmi.Sniff(head) != "" }, text(func(r io.Reader, _ string, src int, _ *failure.Catalogue) (*timeline.Timeline, error) {
 		return nvidiasmi.Read(r, src)
+	})},
+	{timeline.NvidiaDmon, func(head []byte) bool { return smimon.Sniff(head) != "" }, text(func(r io.Reader, _ string, src int, _ *failure.Catalogue) (*timeline.Timeline, error) {
+		return smimon.Read(r, src)
 	})},
 	{timeline.KernelLog, kernlog.Sniff, text(func(r io.Reader, _ string, src int, _ *failure.Catalogue) (*timeline.Timeline, error) {
 		return kernlog.Read(r, src)
@@ -285,6 +289,7 @@ func merge(parts []*timeline.Timeline, zone *time.Location) *timeline.Timeline {
 		tl.Tenants = append(tl.Tenants, p.Tenants...)
 		tl.Problems = append(tl.Problems, p.Problems...)
 	}
+	oneDumpACard(tl)
 	tl.Sort()
 	return tl
 }

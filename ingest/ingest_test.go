@@ -34,13 +34,17 @@ func TestFolderIsToldByContent(t *testing.T) {
 	for _, s := range tl.Sources {
 		got = append(got, s.Name+" "+string(s.Kind))
 	}
-	want := []string{"dmesg.log kernel-log", "nvidia_smi.csv nvidia-smi-csv", "nvidia_smi_apps.csv nvidia-smi-apps", "optuna.db optuna-sqlite",
+	want := []string{"dmesg.log kernel-log", "nvidia_dmon.txt nvidia-smi-dmon", "nvidia_smi.csv nvidia-smi-csv", "nvidia_smi_apps.csv nvidia-smi-apps", "optuna.db optuna-sqlite",
 		"worker0.log train-log", "worker1.log train-log", "worker2.log train-log", "worker3.log train-log"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]timeline.Skipped{{Name: "nvidia_dmon.txt", Why: timeline.SkipUnsupported}}, tl.Skipped); d != "" {
-		t.Errorf("skipped (-want +got):\n%s", d)
+	if len(tl.Skipped) != 0 {
+		t.Errorf("skipped %+v", tl.Skipped)
+	}
+	// dmon has the same card, coarser: the query dump's samples are used, and the source says so.
+	if len(tl.GPUs) != 1 || tl.GPUs[0].TotalBytes <= 0 || len(tl.Sources[1].Notes) == 0 {
+		t.Errorf("%d cards, %+v", len(tl.GPUs), tl.Sources[1])
 	}
 }
 

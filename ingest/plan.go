@@ -91,7 +91,11 @@ func plan(req Request) (jobs []job, skipped []timeline.Skipped, err error) {
 				continue
 			}
 			for _, p := range paths {
-				add(Input{Name: p, Path: p}, formatOf(g.kind), false)
+				f := formatOf(g.kind)
+				if told, err := tell(p, true); err == nil && g.kind == timeline.NvidiaSMI && told.Kind == timeline.NvidiaDmon {
+					f = told
+				}
+				add(Input{Name: p, Path: p}, f, false)
 			}
 		}
 	}
@@ -148,8 +152,6 @@ func (e skipError) Error() string {
 	switch timeline.SkipReason(e) {
 	case timeline.SkipEmpty:
 		return "the file is empty"
-	case timeline.SkipUnsupported:
-		return "this version does not read nvidia-smi dmon and pmon dumps; use nvidia-smi --query-gpu=… --format=csv"
 	}
 	return "this is no database, log or dump that this program reads"
 }
@@ -174,9 +176,6 @@ func tell(path string, named bool) (Format, error) {
 	if n == 0 {
 		return Format{}, skipError(timeline.SkipEmpty)
 	}
-	if isDmon(head) {
-		return Format{}, skipError(timeline.SkipUnsupported)
-	}
 	for _, format := range Formats {
 		if format.Sniff(head) {
 			return format, nil
@@ -186,12 +185,4 @@ func tell(path string, named bool) (Format, error) {
 		return formatOf(timeline.TrainLog), nil
 	}
 	return Format{}, skipError(timeline.SkipNotAnInput)
-}
-
-// isDmon knows the first line of nvidia-smi dmon and pmon.
-func isDmon(head []byte) bool {
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	f := bytes.Fields(line)
-	return len(f) > 3 && f[0][0] == '#' && bytes.Contains(line, []byte(" gpu ")) &&
-		(bytes.Contains(line, []byte(" pwr ")) || bytes.Contains(line, []byte(" pid ")) || bytes.Contains(line, []byte(" sm ")))
 }

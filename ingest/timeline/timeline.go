@@ -36,6 +36,8 @@ const (
 	TrainLog     Kind = "train-log"
 	NvidiaSMI    Kind = "nvidia-smi-csv"
 	NvidiaApps   Kind = "nvidia-smi-apps"
+	NvidiaDmon   Kind = "nvidia-smi-dmon"
+	NvidiaPmon   Kind = "nvidia-smi-pmon"
 	KernelLog    Kind = "kernel-log"
 )
 
@@ -80,10 +82,9 @@ type SkipReason string
 
 // Why a file is skipped.
 const (
-	SkipNotAnInput  SkipReason = "not-an-input"  // no format that this program reads
-	SkipUnsupported SkipReason = "not-supported" // a format of this field that this version does not read
-	SkipUnreadable  SkipReason = "unreadable"
-	SkipEmpty       SkipReason = "empty"
+	SkipNotAnInput SkipReason = "not-an-input" // no format that this program reads
+	SkipUnreadable SkipReason = "unreadable"
+	SkipEmpty      SkipReason = "empty"
 )
 
 // A Clock tells how the naive times of one kind of input were placed.

@@ -17,7 +17,8 @@ type Memory struct {
 	PerProcess  []ProcessMemory  `json:"per_process"`
 	PerIncident []MemoryIncident `json:"per_incident"`        // in order of time
 	Alignment   *Alignment       `json:"alignment,omitempty"` // of out-of-memory errors; absent where it cannot be told
-	Alignments  []Alignment      `json:"alignments"`          // of all classes with errors enough
+	Snapshots   []SnapshotMemory `json:"snapshots"`
+	Alignments  []Alignment      `json:"alignments"` // of all classes with errors enough
 }
 
 // GPUMemory is one card's.
@@ -67,7 +68,7 @@ type Holder struct {
 
 // memory judges the run's memory.
 func (r *run) memory() Memory {
-	m := Memory{Verdict: Undetermined, Reasons: []string{}, PerGPU: []GPUMemory{}, PerProcess: []ProcessMemory{}, PerIncident: []MemoryIncident{}, Alignments: r.align()}
+	m := Memory{Verdict: Undetermined, Reasons: []string{}, PerGPU: []GPUMemory{}, PerProcess: []ProcessMemory{}, PerIncident: []MemoryIncident{}, Alignments: r.align(), Snapshots: snapshots(r.tl)}
 	for _, g := range r.tl.GPUs {
 		m.PerGPU = append(m.PerGPU, GPUMemory{GPU: g.Index, UUID: g.UUID, Name: g.Name, TotalBytes: max(0, g.TotalBytes),
 			PeakUsedBytes: max(0, slices.Max(g.UsedBytes)), Samples: len(g.Time)})

@@ -199,3 +199,20 @@ func TestRecordedLeak(t *testing.T) {
 		t.Errorf("forecast %+v is off by %v", g.Forecast, d)
 	}
 }
+
+func TestSnapshot(t *testing.T) {
+	tl, err := ingest.Read(context.Background(), ingest.Request{Paths: []string{"../testdata/gallery/oom_snapshot.pickle"}, Catalogue: failure.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Run(tl, failure.Default()).Memory.Snapshots[0]
+	if s.SplitBytes != 82837504 || s.ReleasableBytes != 0 || s.FreeBlocks != 32 || s.LargestBytes != 7340032 || math.Abs(s.External-.911) > .001 || math.Abs(s.Index-.019) > .001 {
+		t.Errorf("%+v", s)
+	}
+	if len(s.Pools) != 2 || s.Pools[0] != (PoolFree{"large", 81788928, 7340032}) || s.Pools[1] != (PoolFree{"small", 1048576, 558080}) {
+		t.Errorf("%+v", s.Pools)
+	}
+	if len(s.Refused) != 1 || !s.Refused[0].Fits || len(s.Owners) == 0 {
+		t.Errorf("%+v %+v", s.Refused, s.Owners)
+	}
+}

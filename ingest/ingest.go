@@ -17,6 +17,7 @@ import (
 	"postmortem/ingest/nvidiasmi"
 	"postmortem/ingest/optuna"
 	"postmortem/ingest/smimon"
+	"postmortem/ingest/snapshot"
 	"postmortem/ingest/timeline"
 	"postmortem/ingest/trainlog"
 )
@@ -52,6 +53,9 @@ var Formats = []Format{
 	})},
 	{timeline.NvidiaDmon, func(head []byte) bool { return smimon.Sniff(head) != "" }, text(func(r io.Reader, _ string, src int, _ *failure.Catalogue) (*timeline.Timeline, error) {
 		return smimon.Read(r, src)
+	})},
+	{timeline.TorchSnapshot, snapshot.Sniff, text(func(r io.Reader, _ string, src int, _ *failure.Catalogue) (*timeline.Timeline, error) {
+		return snapshot.Read(r, src)
 	})},
 	{timeline.KernelLog, kernlog.Sniff, text(func(r io.Reader, _ string, src int, _ *failure.Catalogue) (*timeline.Timeline, error) {
 		return kernlog.Read(r, src)
@@ -172,7 +176,7 @@ func name(jobs []job, parts []*timeline.Timeline, errs []error) error {
 		}
 		s := &p.Sources[0]
 		s.Name = jobs[i].in.Name
-		if s.Understood == 0 && s.Kind != timeline.OptunaSQLite {
+		if s.Understood == 0 && s.Samples == 0 && s.Kind != timeline.OptunaSQLite {
 			errs[i] = &InputError{s.Name, fmt.Errorf("none of its %d lines is understood as %s", s.Lines, s.Kind)}
 		}
 	}
@@ -287,6 +291,7 @@ func merge(parts []*timeline.Timeline, zone *time.Location) *timeline.Timeline {
 		tl.Allocs = append(tl.Allocs, p.Allocs...)
 		tl.GPUs = append(tl.GPUs, p.GPUs...)
 		tl.Tenants = append(tl.Tenants, p.Tenants...)
+		tl.Snapshots = append(tl.Snapshots, p.Snapshots...)
 		tl.Problems = append(tl.Problems, p.Problems...)
 	}
 	oneDumpACard(tl)

@@ -20,7 +20,7 @@ type MemoryCount struct {
 func memoryFuncs(d Document) map[string]any {
 	return map[string]any{
 		"int64":     func(f float64) int64 { return int64(f) },
-		"hasMemory": func() bool { return len(d.Memory.PerIncident) > 0 || d.Memory.Verdict != analyze.Undetermined },
+		"hasMemory": func() bool { return len(d.Memory.PerIncident)+len(d.Memory.Snapshots) > 0 || d.Memory.Verdict != analyze.Undetermined },
 		"memoryCounts": func() []MemoryCount {
 			var out []MemoryCount
 			for _, r := range d.Memory.Reasons {

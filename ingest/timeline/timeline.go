@@ -13,18 +13,19 @@ import (
 
 // A Timeline is everything that was read, in a fixed order: equal inputs give equal timelines.
 type Timeline struct {
-	Sources   []Source  // in the order in which they were given, a folder's files by name
-	Studies   []Study   // by name
-	Streams   []Stream  // one per log file, in the order of their sources
-	Processes []Process // by stream, then by line of their first sign of life
-	Events    []Event   // by time, then by place; events without any time last
-	Allocs    []Alloc   // logged allocator figures, by time, then by place
-	GPUs      []GPU     // by host order of appearance: index, then UUID
-	Tenants   []Tenant  // memory of single processes on a GPU, by GPU, then pid
-	Phrases   []Phrase  // kinds of lines that no class names, by stream, then by their first line
-	Problems  []Problem // what was not understood, by source, then line
-	Skipped   []Skipped // files of a given folder that are no input, by name
-	Clocks    []Clock   // how naive times were placed on the axis, one per kind of input
+	Sources   []Source   // in the order in which they were given, a folder's files by name
+	Studies   []Study    // by name
+	Streams   []Stream   // one per log file, in the order of their sources
+	Processes []Process  // by stream, then by line of their first sign of life
+	Events    []Event    // by time, then by place; events without any time last
+	Allocs    []Alloc    // logged allocator figures, by time, then by place
+	GPUs      []GPU      // by host order of appearance: index, then UUID
+	Tenants   []Tenant   // memory of single processes on a GPU, by GPU, then pid
+	Snapshots []Snapshot // by source
+	Phrases   []Phrase   // kinds of lines that no class names, by stream, then by their first line
+	Problems  []Problem  // what was not understood, by source, then line
+	Skipped   []Skipped  // files of a given folder that are no input, by name
+	Clocks    []Clock    // how naive times were placed on the axis, one per kind of input
 }
 
 // A Kind names an input format. The strings are those of the JSON contract.
@@ -32,13 +33,14 @@ type Kind string
 
 // The input formats.
 const (
-	OptunaSQLite Kind = "optuna-sqlite"
-	TrainLog     Kind = "train-log"
-	NvidiaSMI    Kind = "nvidia-smi-csv"
-	NvidiaApps   Kind = "nvidia-smi-apps"
-	NvidiaDmon   Kind = "nvidia-smi-dmon"
-	NvidiaPmon   Kind = "nvidia-smi-pmon"
-	KernelLog    Kind = "kernel-log"
+	OptunaSQLite  Kind = "optuna-sqlite"
+	TrainLog      Kind = "train-log"
+	NvidiaSMI     Kind = "nvidia-smi-csv"
+	NvidiaApps    Kind = "nvidia-smi-apps"
+	NvidiaDmon    Kind = "nvidia-smi-dmon"
+	NvidiaPmon    Kind = "nvidia-smi-pmon"
+	TorchSnapshot Kind = "torch-snapshot"
+	KernelLog     Kind = "kernel-log"
 )
 
 // A Source is one input and the account of how it was read. For text inputs

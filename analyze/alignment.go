@@ -22,6 +22,8 @@ type Alignment struct {
 	// have given. Median over the errors, 0 where it was not; and the share that had a minute or more.
 	LeadSeconds float64 `json:"lead_seconds"`
 	LeadMinute  float64 `json:"lead_minute_share"`
+
+	Picture *AlignPicture `json:"-"`
 }
 
 // alignWindow is how far before an error memory is looked at: an allocator gives back within a sample after.
@@ -79,7 +81,8 @@ func (r *run) align() []Alignment {
 		}
 		m, p, shifts := stats.Before(used, at, w)
 		out = append(out, Alignment{Class: class, Incidents: len(times), WindowSeconds: seconds(step) * float64(w), MeanRiseBytes: m - mean, P: p, Shifts: shifts,
-			LeadSeconds: stats.Median(leads), LeadMinute: share(minute, len(times))})
+			LeadSeconds: stats.Median(leads), LeadMinute: share(minute, len(times)),
+			Picture: alignPicture(used, at, seconds(step), w)})
 	}
 	slices.SortFunc(out, func(a, b Alignment) int {
 		return cmp.Or(cmp.Compare(b.Incidents, a.Incidents), cmp.Compare(a.Class, b.Class))

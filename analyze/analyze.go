@@ -41,8 +41,16 @@ type Findings struct {
 	Lanes Lanes `json:"-"` // the run as a picture: trials per worker, card memory, incidents
 }
 
+// Options are what a person asks beyond what happened.
+type Options struct {
+	CapacityBytes int64 // of another card that the run might move to; 0 for this run's
+}
+
 // Run asks all questions of one timeline.
-func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
+func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings { return RunWith(tl, cat, Options{}) }
+
+// RunWith is Run with options.
+func RunWith(tl *timeline.Timeline, cat *failure.Catalogue, o Options) *Findings {
 	r := newRun(tl, cat)
 	r.incidents()
 	r.fates()
@@ -65,6 +73,7 @@ func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings {
 	f.Rates = r.rates(f.Failures)
 	f.Blames, f.Culprits, f.Context = r.culprits(f.Failures)
 	f.Survival = r.survival(f.Blames)
+	f.Memory.Fit = r.fit(float64(o.CapacityBytes))
 	f.Telltales = r.telltales()
 	var classes []string
 	for _, x := range f.Failures {

@@ -24,6 +24,8 @@ type MemoryGrowth struct {
 	SlackSustained  bool      `json:"slack_sustained"`    // fragmentation grows
 	LimitBytes      float64   `json:"limit_bytes"`        // what the growth is measured against; 0 where nothing tells
 	Forecast        *Forecast `json:"forecast,omitempty"` // absent where nothing grows steadily, or nothing tells the limit
+
+	Picture *GrowthPicture `json:"-"`
 }
 
 // Bounds are a lower and an upper bound.
@@ -168,6 +170,7 @@ func (s series) growth(limit float64, died time.Time) MemoryGrowth {
 			out.Forecast = s.forecast(limit, died)
 		}
 	}
+	out.Picture = s.picture(out, died)
 	return out
 }
 

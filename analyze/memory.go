@@ -18,6 +18,8 @@ type Memory struct {
 	PerIncident []MemoryIncident `json:"per_incident"`        // in order of time
 	Alignment   *Alignment       `json:"alignment,omitempty"` // of out-of-memory errors; absent where it cannot be told
 	Snapshots   []SnapshotMemory `json:"snapshots"`
+	Fit         *Fit             `json:"fit,omitempty"` // absent where no trial's memory is known
+	Stacks      []MemoryStack    `json:"-"`
 	Alignments  []Alignment      `json:"alignments"` // of all classes with errors enough
 }
 
@@ -79,7 +81,7 @@ func (r *run) memory() Memory {
 		}
 	}
 	all := r.shortages()
-	m.PerProcess = r.processMemory(all)
+	m.PerProcess, m.Stacks = r.processMemory(all), r.stacks(all)
 	counts := map[MemoryVerdict]int{}
 	for _, x := range all {
 		m.PerIncident = append(m.PerIncident, x.MemoryIncident)

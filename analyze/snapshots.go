@@ -27,7 +27,7 @@ type SnapshotMemory struct {
 	Owners          []Owner    `json:"owners"`  // of live memory, the largest first
 	Expandable      bool       `json:"expandable_segments"`
 
-	Map []SegmentMap `json:"-"`
+	Map []SegmentMap `json:"-"` // the fragmented ones first, of those the largest first
 }
 
 // PoolFree is the free memory of the allocator's large or small pool.
@@ -56,6 +56,19 @@ type Owner struct {
 // A SegmentMap is a segment's blocks in order: positive sizes are live, negative free.
 type SegmentMap struct{ Blocks []int64 }
 
+// whole says whether the segment is all live or all free.
+func (m SegmentMap) whole() bool {
+	return !slices.ContainsFunc(m.Blocks, func(b int64) bool { return (b < 0) != (m.Blocks[0] < 0) })
+}
+
+func (m SegmentMap) size() int64 {
+	sum := int64(0)
+	for _, b := range m.Blocks {
+		sum += max(b, -b)
+	}
+	return sum
+}
+
 // maxOwners is how many places are listed.
 const maxOwners = 10
 
@@ -68,6 +81,9 @@ func snapshots(tl *timeline.Timeline) []SnapshotMemory {
 		for _, seg := range s.Segments {
 			x.segment(seg, pools, owners)
 		}
+		slices.SortStableFunc(x.Map, func(a, b SegmentMap) int {
+			return cmp.Or(boolInt(a.whole())-boolInt(b.whole()), cmp.Compare(b.size(), a.size()))
+		})
 		free := x.SplitBytes + x.ReleasableBytes
 		if free > 0 {
 			x.External = 1 - float64(x.LargestBytes)/float64(free)

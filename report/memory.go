@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -19,8 +20,10 @@ type MemoryCount struct {
 // memoryFuncs are the helpers of the words about memory.
 func memoryFuncs(d Document) map[string]any {
 	return map[string]any{
-		"int64":     func(f float64) int64 { return int64(f) },
-		"hasMemory": func() bool { return len(d.Memory.PerIncident)+len(d.Memory.Snapshots) > 0 || d.Memory.Verdict != analyze.Undetermined },
+		"int64": func(f float64) int64 { return int64(f) },
+		"hasMemory": func() bool {
+			return len(d.Memory.PerIncident)+len(d.Memory.Snapshots) > 0 || d.Memory.Verdict != analyze.Undetermined
+		},
 		"memoryCounts": func() []MemoryCount {
 			var out []MemoryCount
 			for _, r := range d.Memory.Reasons {
@@ -38,6 +41,18 @@ func memoryFuncs(d Document) map[string]any {
 		},
 		"tenants": func() []analyze.ProcessMemory {
 			return keep(d.Memory.PerProcess, func(p analyze.ProcessMemory) bool { return p.PeakBytes > 0 })
+		},
+		"stack": func(i int, title, desc, x, y string, s analyze.MemoryStack) figure {
+			return stackFigure(fmt.Sprintf("memory-%d", i+1), title, desc, x, y, s)
+		},
+		"growthPlot": func(i int, title, desc, x, y string, g *analyze.GrowthPicture) figure {
+			return growthFigure(fmt.Sprintf("growth-%d", i+1), title, desc, x, y, g)
+		},
+		"alignPlot": func(i int, title, desc, x, y string, a *analyze.AlignPicture) figure {
+			return alignFigure(fmt.Sprintf("align-%d", i+1), title, desc, x, y, a)
+		},
+		"mapPlot": func(i int, title, desc, x string, s analyze.SnapshotMemory) figure {
+			return mapFigure(fmt.Sprintf("snapshot-%d", i+1), title, desc, x, s)
 		},
 		"topHolders": func(h []analyze.Holder) []analyze.Holder { return h[:min(maxHolders, len(h))] },
 	}

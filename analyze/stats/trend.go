@@ -175,9 +175,25 @@ func (g Growth) Sustained(x, y []float64, limit float64) bool {
 // an exact test (superposed epochs with circular shifts). Events closer than w to the start count with what
 // there is; one at 0 takes the end of the series.
 func Before(v []float64, events []int, w int) (mean, p float64, shifts int) {
+	all := Shifts(v, events, w)
+	if len(all) == 0 {
+		return 0, 1, len(v)
+	}
+	mean = all[0]
+	atLeast := 1
+	for _, m := range all[1:] {
+		if m >= mean-1e-12*math.Abs(mean) {
+			atLeast++
+		}
+	}
+	return mean, float64(atLeast) / float64(len(v)), len(v)
+}
+
+// Shifts are the means of Before for every shift of the events around the series, that of no shift first.
+func Shifts(v []float64, events []int, w int) []float64 {
 	n := len(v)
 	if n == 0 || len(events) == 0 {
-		return 0, 1, n
+		return nil
 	}
 	sums := make([]float64, n+1)
 	for i, x := range v {
@@ -190,19 +206,12 @@ func Before(v []float64, events []int, w int) (mean, p float64, shifts int) {
 		}
 		return (sums[at] + sums[n] - sums[n+from]) / float64(w)
 	}
-	of := func(shift int) float64 {
-		s := 0.0
+	out := make([]float64, n)
+	for k := range out {
 		for _, e := range events {
-			s += before((e + shift) % n)
+			out[k] += before((e + k) % n)
 		}
-		return s / float64(len(events))
+		out[k] /= float64(len(events))
 	}
-	mean = of(0)
-	atLeast := 1
-	for k := 1; k < n; k++ {
-		if of(k) >= mean-1e-12*math.Abs(mean) {
-			atLeast++
-		}
-	}
-	return mean, float64(atLeast) / float64(n), n
+	return out
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"postmortem/analyze"
@@ -25,6 +26,7 @@ type reportFlags struct {
 	quiet   bool
 	force   bool
 	color   string
+	card    string
 }
 
 func reportCommand() *cobra.Command {
@@ -52,6 +54,7 @@ the format from the name (.html, .md, .json, .txt); -o DIR writes each --format 
 	fs.BoolVar(&f.strict, "strict", false, "exit with 4 when part of the input was not understood")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error but errors")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never: colour in the text form; auto is on a terminal unless NO_COLOR is set")
+	fs.StringVar(&f.card, "capacity", "", "size of another card, such as 24GiB: how many workers of this run would fit there")
 	fs.BoolVar(&f.force, "force", false, "overwrite a file that is no report of ours, or a symbolic link")
 	return cmd
 }
@@ -72,12 +75,16 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	capacity, err := memorySize(f.card)
+	if err != nil {
+		return err
+	}
 	tl, err := ingest.Read(cmd.Context(), req)
 	if err != nil {
 		return err
 	}
 	color = color && (f.out == "" || f.color == "always")
-	findings := analyze.Run(tl, req.Catalogue)
+	findings := analyze.RunWith(tl, req.Catalogue, analyze.Options{CapacityBytes: capacity})
 	doc := report.Document{Findings: findings, Catalogue: req.Catalogue, Version: version(), Color: color}
 	for _, t := range targets {
 		if err := t.write(cmd, doc, f.force); err != nil {
@@ -88,6 +95,25 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	return f.account(findings)
+}
+
+// memorySize reads a size of memory with its unit; 0 for none.
+func memorySize(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	for _, u := range []struct {
+		name  string
+		bytes float64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"TiB", 1 << 40}, {"GB", 1e9}, {"MB", 1e6}, {"TB", 1e12}} {
+		if n, ok := strings.CutSuffix(s, u.name); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(n), 64)
+			if err == nil && v > 0 && v*u.bytes < 1<<60 {
+				return int64(v * u.bytes), nil
+			}
+		}
+	}
+	return 0, fmt.Errorf("--capacity %s: write a number and a unit, such as 24GiB", s)
 }
 
 // account ends a --strict run with its status when something was left over.

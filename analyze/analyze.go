@@ -74,6 +74,7 @@ func RunWith(tl *timeline.Timeline, cat *failure.Catalogue, o Options) *Findings
 	f.Blames, f.Culprits, f.Context = r.culprits(f.Failures)
 	f.Survival = r.survival(f.Blames)
 	f.Memory.Fit = r.fit(float64(o.CapacityBytes))
+	f.Memory.Footprints = r.footprints(f.Blames, f.Memory.Fit)
 	f.Telltales = r.telltales()
 	var classes []string
 	for _, x := range f.Failures {

@@ -20,10 +20,11 @@ type MemoryGrowth struct {
 	Tau             float64   `json:"tau"`
 	Sustained       bool      `json:"sustained"` // proven, material and still going on
 	SlackPerHour    float64   `json:"slack_bytes_per_hour"`
-	SlackShare      float64   `json:"slack_share"`        // of the growth of reserved memory
-	SlackSustained  bool      `json:"slack_sustained"`    // fragmentation grows
-	LimitBytes      float64   `json:"limit_bytes"`        // what the growth is measured against; 0 where nothing tells
-	Forecast        *Forecast `json:"forecast,omitempty"` // absent where nothing grows steadily, or nothing tells the limit
+	SlackShare      float64   `json:"slack_share"`                    // of the growth of reserved memory
+	SlackSustained  bool      `json:"slack_sustained"`                // fragmentation grows
+	LimitBytes      float64   `json:"limit_bytes"`                    // what the growth is measured against; 0 where nothing tells
+	ResetAfter      int       `json:"reset_after_readings,omitempty"` // what keeps it below nine tenths of the limit, where it grows steadily
+	Forecast        *Forecast `json:"forecast,omitempty"`             // absent where nothing grows steadily, or nothing tells the limit
 
 	Picture *GrowthPicture `json:"-"`
 }
@@ -55,6 +56,22 @@ type series struct {
 // before is the part of a series above a line of its log.
 func (s series) before(line int) series {
 	n, _ := slices.BinarySearch(s.lines, line)
+	return s.first(n)
+}
+
+// until is the part of a series up to a time; all of it where nothing tells.
+func (s series) until(at time.Time) series {
+	if !s.timed || at.IsZero() {
+		return s
+	}
+	n := 0
+	for n < len(s.at) && s.at[n] <= seconds(at.Sub(s.from)) {
+		n++
+	}
+	return s.first(n)
+}
+
+func (s series) first(n int) series {
 	s.at, s.lines, s.allocated, s.slack, s.total = s.at[:n], s.lines[:n], s.allocated[:n], s.slack[:n], s.total[:n]
 	return s
 }
@@ -166,6 +183,9 @@ func (s series) growth(limit float64, died time.Time) MemoryGrowth {
 	if limit > 0 {
 		out.Sustained = g.Sustained(s.at, s.allocated, limit)
 		out.SlackSustained = loose.Sustained(s.at, s.slack, limit)
+		if grown := out.BytesPerReading; out.Sustained && grown > 0 {
+			out.ResetAfter = max(0, int(((1-spare)*limit-stats.Median(s.slack)-s.allocated[0])/grown))
+		}
 		if s.timed {
 			out.Forecast = s.forecast(limit, died)
 		}

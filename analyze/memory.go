@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -19,6 +20,7 @@ type Memory struct {
 	Alignment   *Alignment       `json:"alignment,omitempty"` // of out-of-memory errors; absent where it cannot be told
 	Snapshots   []SnapshotMemory `json:"snapshots"`
 	Fit         *Fit             `json:"fit,omitempty"` // absent where no trial's memory is known
+	Footprints  []Footprint      `json:"footprints"`
 	Stacks      []MemoryStack    `json:"-"`
 	Alignments  []Alignment      `json:"alignments"` // of all classes with errors enough
 }
@@ -59,6 +61,8 @@ type MemoryIncident struct {
 	// Hidden says of an error whose text does not speak of memory whether it was want of it: confirmed, refuted
 	// (an error that kills the context stands before it) or possible.
 	Hidden string `json:"hidden,omitempty"`
+	// Record says what to record next time to be surer: process-list, full-message, allocator-figures, snapshot.
+	Record []string `json:"record"`
 }
 
 // A Holder is another process on the card.
@@ -167,11 +171,12 @@ func (r *run) judge(x *judged, overhead float64, grown map[int]series) {
 	x.shortage.complete(overhead)
 	grew, slackShare := false, 0.0
 	own, logged := grown[e.Process]
-	limit := x.shortage.reach()
+	limit, room := x.shortage.reach(), r.room(x)
 	if own = own.before(e.Pos.Line); logged && limit > 0 {
-		g := own.growth(r.room(x), time.Time{})
+		g := own.growth(room, time.Time{})
 		grew, slackShare = g.Sustained, g.SlackShare
 	}
+	grew = grew || room > 0 && r.leaked(grown, e.Process, e.Time) >= leakTogether*room
 	j := x.shortage.judge(grew, slackShare)
 	x.Verdict, x.Why, x.Confidence, x.BindingLimit, x.Borderline, x.Numbers = j.verdict, j.why, j.confidence, j.limit, j.borderline, j.numbers
 	x.Contributing, x.Inferred, x.Holders = append([]string{}, j.contributing...), append([]string{}, x.shortage.inferred...), []Holder{}
@@ -185,6 +190,48 @@ func (r *run) judge(x *judged, overhead float64, grown map[int]series) {
 	if x.Why == whyNoNumbers {
 		r.hidden(x)
 	}
+	x.Record = []string{}
+	for _, c := range []struct {
+		what   string
+		lacked bool
+	}{{recordMessage, x.Why == whyNoNumbers && x.Hidden == "" || len(x.Inferred) > 0}, {recordList, x.Why == "" && !x.shortage.listed && len(r.tl.Tenants) == 0},
+		{recordFigures, !logged}, {recordSnapshot, x.Verdict == Fragmentation || x.Verdict == Capacity}} {
+		if c.lacked {
+			x.Record = append(x.Record, c.what)
+		}
+	}
+}
+
+// What can be recorded to be surer next time.
+const (
+	recordMessage  = "full-message"
+	recordList     = "process-list"
+	recordFigures  = "allocator-figures"
+	recordSnapshot = "snapshot"
+)
+
+// leakTogether is the share of the room that the leaks of all processes together must fill for a shortage to be
+// theirs, however small each is.
+const leakTogether = 0.1
+
+// leaked is how much the run's processes had grown together at a time, each steadily as measured by its own
+// size: those on the same card, or the one process itself where nothing tells who shares it.
+func (r *run) leaked(grown map[int]series, process int, at time.Time) float64 {
+	sum := 0.0
+	for _, p := range slices.Sorted(maps.Keys(grown)) {
+		s, pr := grown[p], r.tl.Processes[p]
+		if p != process && (at.IsZero() || pr.Start.IsZero() || pr.Start.After(at) || pr.End.Before(at)) {
+			continue
+		}
+		s = s.until(at)
+		if len(s.at) == 0 {
+			continue
+		}
+		if g := s.growth(slices.Max(s.total), time.Time{}); g.Sustained && g.SlackShare < leakSlackMost {
+			sum += g.BytesPerReading * float64(len(s.at)-1)
+		}
+	}
+	return sum
 }
 
 // reach is how much the process could hold: what it is allowed, or what it has and the card has left.

@@ -220,3 +220,83 @@ func TestSnapshot(t *testing.T) {
 		t.Errorf("%+v %+v", s.Refused, s.Owners)
 	}
 }
+
+// TestFootprint recovers a made footprint: for each model a line in batch × length, with noise.
+func TestFootprint(t *testing.T) {
+	var trials []made
+	for i := range 160 {
+		trials = append(trials, made{params: map[string]any{"batch": 8 * (1 + i*7%8), "length": 128 * (1 + i*5%4), "model": []string{"base", "large"}[i/3%2], "lr": float64(i%13) / 13}, state: timeline.Complete, seconds: 20, process: 0})
+	}
+	tl := study(trials)
+	tl.Streams = []timeline.Stream{{Name: "w"}}
+	tl.Processes = []timeline.Process{{PID: 7, Start: tl.Studies[0].Trials[0].Start, End: tl.Studies[0].Trials[159].End}}
+	tenant, card := timeline.Tenant{PID: 7}, timeline.GPU{TotalBytes: 80 * gib}
+	need := func(i int) float64 {
+		x := float64(trials[i].params["batch"].(int) * trials[i].params["length"].(int))
+		if trials[i].params["model"] == "large" {
+			return 4*gib + 600e3*x
+		}
+		return 2*gib + 200e3*x
+	}
+	for i := range trials {
+		at := tl.Studies[0].Trials[i].Start.Add(5 * time.Second)
+		noise := float64(i*37%11-5) / 5 * .2 * gib
+		tenant.Time, tenant.UsedBytes = append(tenant.Time, at), append(tenant.UsedBytes, int64(need(i)+noise))
+		card.Time, card.UsedBytes, card.FreeBytes = append(card.Time, at), append(card.UsedBytes, tenant.UsedBytes[i]), append(card.FreeBytes, 80*gib-tenant.UsedBytes[i])
+	}
+	tl.Tenants, tl.GPUs = []timeline.Tenant{tenant}, []timeline.GPU{card}
+	m := Run(tl, failure.Default()).Memory
+	if len(m.Footprints) != 1 {
+		t.Fatalf("%+v", m.Footprints)
+	}
+	f := m.Footprints[0]
+	if !slices.Equal(f.Sizes, []string{"batch", "length"}) || f.By != "model" || len(f.Lines) != 2 || f.ErrorBytes > .25*gib {
+		t.Errorf("%+v", f)
+	}
+	for i, want := range []float64{200e3, 600e3} {
+		if l := f.Lines[i]; math.Abs(l.Slope-want) > .05*want {
+			t.Errorf("%s: %v bytes a unit, want %v", l.Value, l.Slope, want)
+		}
+	}
+	if m.Fit == nil || m.Fit.Trials != 160 || m.Fit.Workers < 3 {
+		t.Errorf("%+v", m.Fit)
+	}
+	if g := RunWith(tl, failure.Default(), Options{CapacityBytes: 8 * gib}).Memory.Fit; !g.Asked || g.Workers != 0 || g.Fitting > 0.8 {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestManySlowLeaks: eight workers that each leak a little fill a card together. Each message by itself looks
+// like too many on one card.
+func TestManySlowLeaks(t *testing.T) {
+	start := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
+	tl := &timeline.Timeline{Sources: []timeline.Source{{Name: "workers"}}}
+	const workers, n = 8, 60
+	facts := func(leak float64) []timeline.Fact {
+		f := []timeline.Fact{{Name: "requested_bytes", Value: .2 * gib}, {Name: "allocated_bytes", Value: leak}, {Name: "reserved_unallocated_bytes", Value: .1 * gib}, {Name: "free_bytes", Value: .1 * gib}, {Name: "capacity_bytes", Value: 80 * gib}, {Name: "process_bytes", Value: leak + .9*gib}}
+		for w := range workers - 1 {
+			f = append(f, timeline.Fact{Name: "process_" + []string{"101", "102", "103", "104", "105", "106", "107"}[w] + "_bytes", Value: 9.9 * gib})
+		}
+		return f
+	}
+	for w := range workers {
+		tl.Streams = append(tl.Streams, timeline.Stream{Name: string(rune('a' + w))})
+		tl.Processes = append(tl.Processes, timeline.Process{Stream: w, PID: 100 + w, Start: start, End: start.Add(3 * time.Hour)})
+		for i := range n {
+			live := 4*gib + float64(i)*.085*gib + float64((i*7+w)%5)*.01*gib
+			tl.Allocs = append(tl.Allocs, timeline.Alloc{Time: start.Add(time.Duration(i) * 2 * time.Minute), Pos: timeline.Pos{Line: i + 1}, Stream: w, Process: w, Trial: timeline.NoTrial, Phase: "start", AllocatedBytes: int64(live), ReservedBytes: int64(live + .1*gib), InactiveBytes: -1, Binary: 1})
+		}
+	}
+	tl.Events = []timeline.Event{{Kind: timeline.Failure, Class: outOfMemory, Form: timeline.FormTraceback, Text: "CUDA out of memory", Fatal: true, Time: start.Add(2 * time.Hour), Pos: timeline.Pos{Line: n + 5}, Stream: 0, Process: 0, Trial: timeline.NoTrial, Facts: facts(9 * gib)}}
+	m := Run(tl, failure.Default()).Memory
+	if m.Verdict != Leak || !slices.Equal(m.PerIncident[0].Contributing, []string{partOvercommit}) {
+		t.Errorf("%s, %+v", m.Verdict, m.PerIncident)
+	}
+	for i := range tl.Allocs { // the same without the growth
+		tl.Allocs[i].AllocatedBytes = 9*gib + int64(i*37%11)<<20
+		tl.Allocs[i].ReservedBytes = tl.Allocs[i].AllocatedBytes + 100<<20
+	}
+	if m := Run(tl, failure.Default()).Memory; m.Verdict != Overcommit {
+		t.Errorf("without growth: %s, %+v", m.Verdict, m.PerIncident)
+	}
+}

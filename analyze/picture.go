@@ -20,6 +20,8 @@ type Picture struct {
 	Shown  int // how many of Of trials Points are
 	Of     int
 	Others []Condition
+	// Diagonal asks for the line on which both axes are equal.
+	Diagonal bool
 }
 
 // An Axis is one parameter.

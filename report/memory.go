@@ -54,6 +54,10 @@ func memoryFuncs(d Document) map[string]any {
 		"mapPlot": func(i int, title, desc, x string, s analyze.SnapshotMemory) figure {
 			return mapFigure(fmt.Sprintf("snapshot-%d", i+1), title, desc, x, s)
 		},
+		"thousand": func(f float64) float64 { return 1000 * f },
+		"footprintPlot": func(i int, title, desc, x, y string, f analyze.Footprint) figure {
+			return footprintFigure(fmt.Sprintf("footprint-%d", i+1), title, desc, x, y, f.Points)
+		},
 		"topHolders": func(h []analyze.Holder) []analyze.Holder { return h[:min(maxHolders, len(h))] },
 	}
 }

@@ -173,6 +173,10 @@ type planePlotter struct{ p *analyze.Picture }
 func (a *planePlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 	shade(c, plt, a.p)
 	x, y := plt.Transforms(&c)
+	if a.p.Diagonal {
+		end := min(plt.X.Max, plt.Y.Max)
+		c.StrokeLine2(line(inkMuted, 1, 5, 3), x(0), y(0), x(end), y(end))
+	}
 	var crosses, squares vg.Path
 	spreadX, spreadY := spread(a.p.Axes[0]), spread(a.p.Axes[1])
 	for i, pt := range a.p.Points {

@@ -264,3 +264,14 @@ func (p *mapPlotter) Plot(c draw.Canvas, plt *plot.Plot) {
 		}
 	}
 }
+
+// footprintFigure puts trials in the plane of what they were predicted to need and what the card had free.
+func footprintFigure(id, title, desc, xLabel, yLabel string, points []analyze.FootprintPoint) figure {
+	p := &analyze.Picture{Axes: []analyze.Axis{{Param: xLabel, From: math.Inf(1), To: math.Inf(-1)}, {Param: yLabel, From: math.Inf(1), To: math.Inf(-1)}}}
+	for _, pt := range points {
+		p.Points = append(p.Points, analyze.PlanePoint{X: pt.Predicted, Y: pt.Free, Failed: pt.Lost})
+		p.Axes[0].High, p.Axes[1].High = math.Max(p.Axes[0].High, pt.Predicted), math.Max(p.Axes[1].High, pt.Free)
+	}
+	p.Diagonal = true
+	return culpritFigure(id, title, desc, "", p)
+}

@@ -90,15 +90,6 @@ func (m *machine) push(v value) error {
 	return nil
 }
 
-func (m *machine) pop() (value, error) {
-	if len(m.stack) == 0 {
-		return nil, errors.New("nothing on the stack")
-	}
-	v := m.stack[len(m.stack)-1]
-	m.stack = m.stack[:len(m.stack)-1]
-	return v, nil
-}
-
 // popMark takes everything above the last mark, and the mark.
 func (m *machine) popMark() ([]value, error) {
 	for i := len(m.stack) - 1; i >= 0; i-- {

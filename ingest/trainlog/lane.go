@@ -27,6 +27,7 @@ type lane struct {
 	inWrn  bool          // the line after a Python warning quotes its source
 	inMsg  bool          // lines that may belong to a message that began above
 	before notice        // what the last line announced
+	table  summary       // memory_summary's table
 
 	mixed bool // several processes write these lines: one's progress says nothing of another's end
 	life

@@ -88,7 +88,7 @@ var (
 // GiB and MiB are binary, GB and MB are taken as written, decimal.
 func (w *lane) allocator(l *logLine, _ []string) {
 	w.begin(l.no)
-	a := timeline.Alloc{Pos: timeline.Pos{Source: w.src, Line: l.no}, Process: w.proc, Trial: timeline.NoTrial,
+	a := timeline.Alloc{Trial: timeline.NoTrial,
 		AllocatedBytes: -1, ReservedBytes: -1, InactiveBytes: -1, Retries: -1, OOMs: -1, Binary: 1}
 	for _, m := range allocFigure.FindAllStringSubmatch(l.msg, -1) {
 		if m[1] != "" {
@@ -126,6 +126,12 @@ func (w *lane) allocator(l *logLine, _ []string) {
 	if m := allocPhase.FindStringSubmatch(l.msg); m != nil {
 		a.Phase = m[1]
 	}
+	w.reading(l, a)
+}
+
+// reading enters a reading at a line.
+func (w *lane) reading(l *logLine, a timeline.Alloc) {
+	a.Pos, a.Process = timeline.Pos{Source: w.src, Line: l.no}, w.proc
 	if l.stamped {
 		a.Time, a.Quality = l.time, timeline.TimeStated
 	} else {

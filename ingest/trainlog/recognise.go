@@ -62,6 +62,12 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 	// Allocator figures, in any common spelling. Before epoch lines, which may carry them too.
 	r("llocated", `(?i)\b(?:memory_)?allocated[=: ]+\d`, (*lane).allocator)
 
+	r("|", summaryRule, nothing)
+	r("memory summary", summaryHead, (*lane).summaryBegins)
+	r("OOMs: ", summaryCount, (*lane).summaryCounts)
+	r(" memory ", summaryRow, (*lane).summaryFigure)
+	r("|", summaryOther, nothing)
+
 	// Progress.
 	r("poch", `(?i)^\W*epoch[ :\[]+(\d+)(?:\s*/\s*(\d+))?(.*)$`, (*lane).epoch)
 	r("{'", `^\{'(?:loss|eval_loss|train_loss|train_runtime|eval_runtime)'.*\}$`, (*lane).hfDict)

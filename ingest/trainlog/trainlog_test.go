@@ -291,3 +291,22 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// TestMemorySummary reads memory_summary's table of a recorded log.
+func TestMemorySummary(t *testing.T) {
+	f, err := os.Open("../../testdata/gallery/memory_summary.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	tl, err := Read(f, "memory_summary.log", 0, failure.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tl.Allocs) != 1 || tl.Sources[0].NotUnderstood != 0 {
+		t.Fatalf("%+v %+v", tl.Allocs, tl.Problems)
+	}
+	if a := tl.Allocs[0]; a.AllocatedBytes != 83005<<10 || a.ReservedBytes != 131072<<10 || a.InactiveBytes != 25539<<10 || a.OOMs != 0 || a.Retries != 0 {
+		t.Errorf("%+v", a)
+	}
+}

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"slices"
 	"strings"
 
 	"postmortem/ingest/failure"
@@ -9,7 +10,7 @@ import (
 
 // Advice is one thing to do about a class that occurred.
 type Advice struct {
-	For        string `json:"for"` // class
+	For        string `json:"for"` // class, or the verdict on memory that it is for
 	Text       string `json:"text"`
 	Because    string `json:"because"`        // the condition under which it applies; "" for always
 	Sets       string `json:"sets,omitempty"` // KEY=VALUE that it asks for; KEY alone when the value is the user's
@@ -18,12 +19,16 @@ type Advice struct {
 	Provenance string `json:"provenance"`
 }
 
-// advice collects what the catalogue says about classes, in their order. What is set already goes last.
-func advice(cat *failure.Catalogue, tl *timeline.Timeline, classes []string) []Advice {
+// advice collects what the catalogue says about classes, in their order. What is for another verdict on memory
+// than those that were reached is left out; what is set already goes last.
+func advice(cat *failure.Catalogue, tl *timeline.Timeline, classes []string, reached map[string]bool) []Advice {
 	out, set := []Advice{}, []Advice{}
 	for _, id := range classes {
 		cl := cat.Class(id)
 		for _, a := range cl.Advice {
+			if len(reached) > 0 && len(a.Verdicts) > 0 && !slices.ContainsFunc(a.Verdicts, func(v string) bool { return reached[v] }) {
+				continue
+			}
 			x := Advice{For: cl.ID, Text: a.Text, Because: a.When, Sets: strings.TrimSuffix(a.Sets, "="), Verify: a.Verify, Provenance: a.Source}
 			if x.Verify == "" {
 				x.Verify = cl.Verify

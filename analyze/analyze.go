@@ -82,7 +82,7 @@ func RunWith(tl *timeline.Timeline, cat *failure.Catalogue, o Options) *Findings
 			classes = append(classes, x.Class)
 		}
 	}
-	f.Advice = advice(cat, tl, classes)
+	f.Advice = advice(cat, tl, classes, f.Memory.reached())
 	f.Lanes = r.lanes()
 	return f
 }

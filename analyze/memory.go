@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"postmortem/ingest/timeline"
@@ -121,6 +122,27 @@ func (m *Memory) conclude(counts map[MemoryVerdict]int, grows int) {
 			m.Verdict = Leak
 		}
 	}
+}
+
+// reached are the verdicts on the incidents that cost something, and what contributed to them; none where no
+// incident could be judged.
+func (m *Memory) reached() map[string]bool {
+	out := map[string]bool{}
+	for _, r := range m.Reasons {
+		if v, _, _ := strings.Cut(r, ":"); v != string(Undetermined) && v != "growth" {
+			out[v] = true
+		}
+	}
+	if len(out) == 0 {
+		return out
+	}
+	for _, x := range m.PerIncident {
+		for _, c := range x.Contributing {
+			out[c] = true
+		}
+	}
+	out[string(Leak)] = out[string(Leak)] || out[partLeftover] // what a failed trial leaves behind is dropped in the same way
+	return out
 }
 
 // outOfMemory is the class that says so in words; others hide it.

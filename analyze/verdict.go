@@ -16,6 +16,8 @@ type Explanation struct {
 	Root      *RootLine  `json:"root"`       // null when ok
 	Incidents []Incident `json:"incidents"`
 	Advice    []Advice   `json:"advice"`
+	// Memory judges the failure, where it is want of memory or may be.
+	Memory *MemoryIncident `json:"memory,omitempty"`
 
 	Incident *Incident `json:"-"` // the one that ended it; nil when ok
 	Input    Input     `json:"-"`
@@ -50,7 +52,11 @@ func Explain(tl *timeline.Timeline, cat *failure.Catalogue) *Explanation {
 	if in.root.Form == timeline.FormExit && in.root.Text != tl.Processes[in.root.Process].ErrorText || x.Incident.Source != x.File {
 		x.Root.Line = 0
 	}
-	x.Advice = advice(cat, tl, []string{in.root.Class})
+	m := r.memory()
+	if k := slices.IndexFunc(m.PerIncident, func(j MemoryIncident) bool { return j.Incident == x.Incident.ID }); k >= 0 {
+		x.Memory = &m.PerIncident[k]
+	}
+	x.Advice = advice(cat, tl, []string{in.root.Class}, m.reached())
 	return x
 }
 

@@ -60,11 +60,13 @@ type Pattern struct {
 
 // Advice is one thing to do about a class.
 type Advice struct {
-	Text   string `toml:"text"`   // what to do
-	When   string `toml:"when"`   // the condition under which it applies; "" for always
-	Sets   string `toml:"sets"`   // KEY=VALUE of the setting that it asks for; VALUE is a part of the whole
-	Verify string `toml:"verify"` // how to see that it helped; "" for the class's Verify
-	Source string `toml:"source"` // URL of what it rests on, or "seed NNN", "recorded runs", "own judgement"
+	Text string `toml:"text"` // what to do
+	When string `toml:"when"` // the condition under which it applies; "" for always
+	// Verdicts are those on memory that it is for: overcommit, leak and so on; none for any.
+	Verdicts []string `toml:"verdicts"`
+	Sets     string   `toml:"sets"`   // KEY=VALUE of the setting that it asks for; VALUE is a part of the whole
+	Verify   string   `toml:"verify"` // how to see that it helped; "" for the class's Verify
+	Source   string   `toml:"source"` // URL of what it rests on, or "seed NNN", "recorded runs", "own judgement"
 }
 
 // A Role says what an error text of a class can be in an incident.

@@ -85,6 +85,11 @@ func TestCutMessage(t *testing.T) {
 	whole := newShortage(message("requested", 20, "allocated", 1000, "reserved_unallocated", 100, "process", 1863, "free", 10, "capacity", 81920))
 	cut := newShortage(message("requested", 20, "allocated", 1000, "process", 2000, "free", 10, "capacity", 81920))
 	cut.complete(overheadOf([]shortage{whole, cut}))
+	shorter := newShortage(message("requested", 20, "process", 2000, "process_9", 70000, "free", 10, "capacity", 81920))
+	shorter.complete(763 * mib)
+	if j := shorter.judge(false, 0); j.verdict != Overcommit || !slices.Equal(shorter.inferred, []string{"reserved_bytes"}) {
+		t.Errorf("cut before what is live: %+v", j)
+	}
 	if math.Abs(cut.slack-237*mib) > 1 || !slices.Equal(cut.inferred, []string{"reserved_unallocated_bytes"}) {
 		t.Errorf("slack %v, inferred %v", cut.slack/mib, cut.inferred)
 	}
@@ -162,6 +167,33 @@ func TestGalleryMemory(t *testing.T) {
 		}
 		if m := Run(tl, failure.Default()).Memory; m.Verdict != want {
 			t.Errorf("%s: %s %v, want %s: %+v", file, m.Verdict, m.Reasons, want, m.PerIncident)
+		}
+	}
+}
+
+// TestMemoryAfter holds the run after the fix: fewer, all of one kind, and no growth that restarts explain.
+func TestMemoryAfter(t *testing.T) {
+	tl, err := ingest.Read(context.Background(), ingest.Request{Paths: []string{"../testdata/after"}, Catalogue: failure.Default()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Run(tl, failure.Default()).Memory
+	count, races := map[MemoryVerdict]int{}, 0
+	for _, x := range m.PerIncident {
+		count[x.Verdict]++
+		if slices.Contains(x.Contributing, partFragmentation) {
+			t.Errorf("%s: fragmentation contributes: %v", x.Incident, x.Numbers)
+		}
+		if slices.Contains(x.Contributing, partRace) {
+			races++
+		}
+	}
+	if m.Verdict != Overcommit || count[Overcommit] != 11 || len(m.PerIncident) != 11 || races != 1 {
+		t.Errorf("%s %v, %d races", m.Verdict, count, races)
+	}
+	for _, p := range m.PerProcess {
+		if p.Growth != nil && p.Growth.Sustained {
+			t.Errorf("worker %s grows: %+v", p.Worker, p.Growth)
 		}
 	}
 }

@@ -119,13 +119,19 @@ func overheadOf(all []shortage) float64 {
 	return stats.Median(o)
 }
 
-// complete infers the slack of a message that was cut, from the overhead of the same run's processes.
+// complete infers what a message that was cut lacks, from the overhead of the same run's processes: the slack, or
+// where not even the live part is told, the pool as a whole.
 func (s *shortage) complete(overhead float64) {
 	s.overhead = overhead
-	if s.slack < 0 && s.allocated >= 0 && s.process >= 0 && overhead >= 0 {
-		s.slack = max(0, s.process-s.allocated-overhead)
+	if s.reserved >= 0 || s.process < 0 || overhead < 0 {
+		return
+	}
+	s.reserved = max(0, s.process-overhead)
+	s.inferred = append(s.inferred, "reserved_bytes")
+	if s.allocated >= 0 {
+		s.slack = max(0, s.reserved-s.allocated)
 		s.reserved = s.allocated + s.slack
-		s.inferred = append(s.inferred, "reserved_unallocated_bytes")
+		s.inferred[len(s.inferred)-1] = "reserved_unallocated_bytes"
 	}
 }
 
@@ -192,7 +198,12 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 			headroom = min(s.free, headroom)
 		}
 	}
-	live := (s.allocated - s.private + s.request) / math.Max(1, limit)
+	told := s.allocated >= 0 // whether live and loose memory can be told apart
+	live := unknown
+	if told {
+		live = (s.allocated - s.private + s.request) / math.Max(1, limit)
+		put("fragmentation_index", s.slack/math.Max(1, s.reserved))
+	}
 	foreign, sure := s.foreign()
 	alone := unknown
 	if s.capacity > 0 {
@@ -205,19 +216,18 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 	put("limit_bytes", limit)
 	put("shortfall_bytes", s.request-headroom)
 	put("live_ratio", live)
-	put("fragmentation_index", s.slack/math.Max(1, s.reserved))
 	put("foreign_bytes", foreign)
 	put("alone_share", alone)
 	if s.capacity > 0 {
 		put("capacity_bytes", s.capacity)
 	}
 	race := s.free >= s.request
-	loose := live <= liveBar
+	loose := told && live <= liveBar
 	crowded := j.limit == "card" && s.capacity > 0 && foreign >= foreignBar*s.capacity && alone <= aloneBar
 	switch {
 	case s.allowed >= 0 && s.request > s.allowed, s.capacity > 0 && s.request > s.capacity, live > 1 && s.request >= tooBigBar*limit:
 		j.verdict = TooBig
-	case grew && slackShare < leakSlackMost && (s.allocated-s.private)/math.Max(1, limit) >= leakFills:
+	case grew && told && slackShare < leakSlackMost && (s.allocated-s.private)/math.Max(1, limit) >= leakFills:
 		j.verdict = Leak
 		if crowded {
 			j.contributing = append(j.contributing, partOvercommit)
@@ -238,6 +248,8 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 		return j
 	case j.limit == "card" && race:
 		j.why, j.confidence = whyRoom, "low"
+	case !told:
+		j.why, j.confidence = whyNoNumbers, "low"
 	case loose:
 		j.verdict = Fragmentation
 		if s.slack < surelyLoose*s.reserved {

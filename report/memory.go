@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,12 @@ import (
 
 // maxHolders is how many other processes on the card are listed beside an incident.
 const maxHolders = 4
+
+// A process's figures are drawn when it has at least minDrawn of them; at most maxDrawn processes are.
+const (
+	minDrawn = 5
+	maxDrawn = 4
+)
 
 // A MemoryCount is how many incidents were judged so.
 type MemoryCount struct {
@@ -38,6 +45,14 @@ func memoryFuncs(d Document) map[string]any {
 			return keep(d.Memory.PerProcess, func(p analyze.ProcessMemory) bool {
 				return p.Growth != nil && (p.Growth.Sustained || p.Growth.SlackSustained)
 			})
+		},
+		"add": func(a, b int) int { return a + b },
+		"drawn": func() []analyze.ProcessMemory { // that do not grow, and have readings enough to be looked at
+			ps := keep(d.Memory.PerProcess, func(p analyze.ProcessMemory) bool {
+				return p.Growth != nil && p.Growth.Picture != nil && !p.Growth.Sustained && !p.Growth.SlackSustained && p.Growth.Readings >= minDrawn
+			})
+			slices.SortStableFunc(ps, func(a, b analyze.ProcessMemory) int { return b.Growth.Readings - a.Growth.Readings })
+			return ps[:min(maxDrawn, len(ps))]
 		},
 		"tenants": func() []analyze.ProcessMemory {
 			return keep(d.Memory.PerProcess, func(p analyze.ProcessMemory) bool { return p.PeakBytes > 0 })

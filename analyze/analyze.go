@@ -104,6 +104,7 @@ type run struct {
 	children map[int]int              // processes by the pid of a worker of theirs that an error names
 	sole     int                      // the process that kernel lines are about where no pid tells, or -1
 	launches map[int][]timeline.Event // settings of CUDA_LAUNCH_BLOCKING by source
+	mem      *memoryIndex             // see logged
 	from     time.Time                // the first sign of life of a trial or in a log
 	last     time.Time                // the last one: what "now" means after the fact
 }

@@ -33,7 +33,7 @@ func (r *run) fit(capacity float64) *Fit {
 		peaks = append(peaks, p)
 	}
 	if len(peaks) == 0 { // no trials: the processes themselves
-		for _, x := range r.allocSeries() {
+		for _, x := range r.logged().series {
 			peaks = append(peaks, slices.Max(x.total)+contextTypical)
 		}
 	}

@@ -2,6 +2,7 @@ package analyze
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -76,91 +77,118 @@ func (s series) first(n int) series {
 	return s
 }
 
-// allocSeries groups the logged figures by process and takes the phase with most readings of each.
-func (r *run) allocSeries() []series {
-	type key struct {
-		process int
-		phase   string
+// A memoryIndex is what is asked of the logged figures again and again.
+type memoryIndex struct {
+	allocs map[int][]timeline.Alloc // by process, by line
+	found  map[int][]*incident      // by process of the root, by line
+	scales map[int]float64
+	series []series // by process
+}
+
+// logged makes the index, once.
+func (r *run) logged() *memoryIndex {
+	if r.mem != nil {
+		return r.mem
 	}
-	groups := map[key][]timeline.Alloc{}
+	x := &memoryIndex{allocs: map[int][]timeline.Alloc{}, found: map[int][]*incident{}, scales: map[int]float64{}}
+	r.mem = x
 	for _, a := range r.tl.Allocs {
 		if a.Process >= 0 {
-			k := key{a.Process, a.Phase}
-			groups[k] = append(groups[k], a)
+			x.allocs[a.Process] = append(x.allocs[a.Process], a)
 		}
 	}
-	split := map[int]bool{} // processes that ever had a split block
-	for _, a := range r.tl.Allocs {
-		if a.InactiveBytes > 0 {
-			split[a.Process] = true
-		}
-	}
-	best := map[int]series{}
-	for k, as := range groups {
+	for _, as := range x.allocs {
 		slices.SortStableFunc(as, func(a, b timeline.Alloc) int { return cmp.Compare(a.Pos.Line, b.Pos.Line) })
-		s := series{process: k.process, phase: k.phase, timed: true}
-		scale := r.scale(k.process)
-		for _, a := range as {
-			s.timed = s.timed && !a.Time.IsZero()
-		}
-		for i, a := range as {
-			x := float64(i)
-			if s.timed {
-				if i == 0 {
-					s.from = a.Time
-				}
-				x = seconds(a.Time.Sub(s.from))
-			}
-			loose := float64(a.ReservedBytes - a.AllocatedBytes)
-			if split[k.process] {
-				loose = float64(max(0, a.InactiveBytes))
-			}
-			s.at, s.lines = append(s.at, x), append(s.lines, a.Pos.Line)
-			s.allocated = append(s.allocated, float64(a.AllocatedBytes)*scale)
-			s.total = append(s.total, float64(a.ReservedBytes)*scale)
-			s.slack = append(s.slack, loose*scale)
-		}
-		if o, have := best[k.process]; !have || len(s.at) > len(o.at) || len(s.at) == len(o.at) && s.phase > o.phase { // start before end
-			best[k.process] = s
+	}
+	for _, in := range r.found {
+		if p := in.root.Process; p >= 0 {
+			x.found[p] = append(x.found[p], in)
 		}
 	}
-	out := make([]series, 0, len(best))
-	for _, s := range best {
-		out = append(out, s)
+	for p, ins := range x.found {
+		slices.SortStableFunc(ins, func(a, b *incident) int { return cmp.Compare(a.root.Pos.Line, b.root.Pos.Line) })
+		x.scales[p] = r.scaleOf(ins, x.allocs[p])
 	}
-	slices.SortFunc(out, func(a, b series) int { return cmp.Compare(a.process, b.process) })
-	return out
+	for _, p := range slices.Sorted(maps.Keys(x.allocs)) {
+		x.series = append(x.series, seriesOf(p, x.allocs[p], r.scale(p)))
+	}
+	return x
+}
+
+// scale is what a process's figures are multiplied by; see scaleOf.
+func (r *run) scale(process int) float64 {
+	if v, known := r.logged().scales[process]; known {
+		return v
+	}
+	return 1
+}
+
+// seriesOf takes the phase with most readings of a process, of equals the one whose name is last: start, not end.
+func seriesOf(process int, all []timeline.Alloc, scale float64) series {
+	phases := map[string][]timeline.Alloc{}
+	split := false // whether it ever had a split block
+	for _, a := range all {
+		phases[a.Phase] = append(phases[a.Phase], a)
+		split = split || a.InactiveBytes > 0
+	}
+	phase := ""
+	for name, as := range phases {
+		if n := len(phases[phase]); len(as) > n || len(as) == n && name > phase {
+			phase = name
+		}
+	}
+	s := series{process: process, phase: phase, timed: true}
+	for _, a := range phases[phase] {
+		s.timed = s.timed && !a.Time.IsZero()
+	}
+	for i, a := range phases[phase] {
+		x := float64(i)
+		if s.timed {
+			if i == 0 {
+				s.from = a.Time
+			}
+			x = seconds(a.Time.Sub(s.from))
+		}
+		loose := a.ReservedBytes - a.AllocatedBytes
+		if split {
+			loose = max(0, a.InactiveBytes)
+		}
+		s.at, s.lines = append(s.at, x), append(s.lines, a.Pos.Line)
+		s.allocated = append(s.allocated, float64(a.AllocatedBytes)*scale)
+		s.total = append(s.total, float64(a.ReservedBytes)*scale)
+		s.slack = append(s.slack, float64(loose)*scale)
+	}
+	return s
 }
 
 // reconciles is how near a logged figure must come to the message's to tell its unit.
 const reconciles = 0.01
 
-// scale is what a process's figures are multiplied by: those logged in GB or MB may mean GiB or MiB, and what
+// scaleOf is what a process's figures are multiplied by: those logged in GB or MB may mean GiB or MiB, and what
 // reconciles with the numbers of its own out-of-memory message decides. Without a message they are as written.
-func (r *run) scale(process int) float64 {
-	for _, in := range r.found {
-		if in.root.Process != process {
+func (r *run) scaleOf(ins []*incident, allocs []timeline.Alloc) float64 {
+	for _, in := range ins {
+		i, _ := slices.BinarySearchFunc(allocs, in.root.Pos.Line, func(a timeline.Alloc, line int) int { return cmp.Compare(a.Pos.Line, line) })
+		if i == 0 || allocs[i-1].Binary <= 1 {
 			continue
 		}
 		s := newShortage(r.facts(in))
-		if s.reserved <= 0 {
-			continue
-		}
-		var before *timeline.Alloc
-		for i := range r.tl.Allocs {
-			if a := &r.tl.Allocs[i]; a.Process == process && a.Binary > 1 && a.Pos.Line < in.root.Pos.Line && (before == nil || a.Pos.Line > before.Pos.Line) {
-				before = a
-			}
-		}
-		if before == nil {
-			continue
-		}
 		near := func(v float64) bool { return v > s.reserved*(1-reconciles) && v < s.reserved*(1+reconciles) }
-		if v := float64(before.ReservedBytes); !near(v) && near(v*before.Binary) {
-			return before.Binary
+		if v := float64(allocs[i-1].ReservedBytes); s.reserved > 0 && !near(v) && near(v*allocs[i-1].Binary) {
+			return allocs[i-1].Binary
 		}
 	}
 	return 1
+}
+
+// mayGrow is a quick look at whether a series can be one of sustained growth: its last quarter lies well above
+// its first.
+func (s series) mayGrow(limit float64) bool {
+	n := len(s.allocated)
+	if n < 4 {
+		return false
+	}
+	return stats.Median(s.allocated[n-n/4:])-stats.Median(s.allocated[:n/4]) >= 0.05*limit
 }
 
 // growth measures a series against the limit; died is when the process ran out of memory, zero if it did not.

@@ -178,7 +178,7 @@ func (r *run) shortages() []judged {
 	}
 	overhead := overheadOf(known)
 	grown := map[int]series{}
-	for _, s := range r.allocSeries() {
+	for _, s := range r.logged().series {
 		grown[s.process] = s
 	}
 	for i := range out {
@@ -194,7 +194,7 @@ func (r *run) judge(x *judged, overhead float64, grown map[int]series) {
 	grew, slackShare := false, 0.0
 	own, logged := grown[e.Process]
 	limit, room := x.shortage.reach(), r.room(x)
-	if own = own.before(e.Pos.Line); logged && limit > 0 {
+	if own = own.before(e.Pos.Line); logged && limit > 0 && own.mayGrow(room) {
 		g := own.growth(room, time.Time{})
 		grew, slackShare = g.Sustained, g.SlackShare
 	}
@@ -245,8 +245,7 @@ func (r *run) leaked(grown map[int]series, process int, at time.Time) float64 {
 		if p != process && (at.IsZero() || pr.Start.IsZero() || pr.Start.After(at) || pr.End.Before(at)) {
 			continue
 		}
-		s = s.until(at)
-		if len(s.at) == 0 {
+		if s = s.until(at); len(s.at) == 0 || !s.mayGrow(slices.Max(s.total)) {
 			continue
 		}
 		if g := s.growth(slices.Max(s.total), time.Time{}); g.Sustained && g.SlackShare < leakSlackMost {
@@ -293,24 +292,18 @@ func (r *run) leftover(in *incident) float64 {
 	if e.Process < 0 || e.Trial == timeline.NoTrial {
 		return 0
 	}
-	var start *timeline.Alloc
-	lost := false
-	for i := range r.tl.Allocs {
-		if a := &r.tl.Allocs[i]; a.Process == e.Process && a.Trial == e.Trial && a.Pos.Line < e.Pos.Line && start == nil {
-			start = a
-		}
-	}
-	if start == nil {
+	allocs := r.logged().allocs[e.Process]
+	i := slices.IndexFunc(allocs, func(a timeline.Alloc) bool { return a.Trial == e.Trial && a.Pos.Line < e.Pos.Line })
+	if i < 0 {
 		return 0
 	}
-	for _, o := range r.found {
-		if o != in && o.outcome == Lost && o.root.Process == e.Process && o.root.Pos.Line < start.Pos.Line && !slices.ContainsFunc(r.tl.Allocs, func(a timeline.Alloc) bool {
-			return a.Process == e.Process && a.Pos.Line > o.root.Pos.Line && a.Pos.Line < start.Pos.Line
-		}) {
-			lost = true
-		}
+	start, after := allocs[i], 0 // the line of the reading before it
+	if i > 0 {
+		after = allocs[i-1].Pos.Line
 	}
-	if !lost {
+	if !slices.ContainsFunc(r.logged().found[e.Process], func(o *incident) bool {
+		return o != in && o.outcome == Lost && o.root.Pos.Line > after && o.root.Pos.Line < start.Pos.Line
+	}) {
 		return 0
 	}
 	return float64(start.AllocatedBytes) * r.scale(e.Process)
@@ -327,8 +320,8 @@ const (
 func (r *run) hidden(x *judged) {
 	e := x.in.root
 	x.Hidden = hiddenPossible
-	for _, o := range r.found {
-		if o != x.in && e.Process >= 0 && o.root.Process == e.Process && o.root.Pos.Line < e.Pos.Line && r.cat.Class(o.root.Class).Poisons {
+	for _, o := range r.logged().found[e.Process] {
+		if o != x.in && o.root.Pos.Line < e.Pos.Line && r.cat.Class(o.root.Class).Poisons {
 			x.Hidden = hiddenRefuted
 			return
 		}

@@ -184,8 +184,8 @@ func alignPicture(used []float64, events []int, step float64, w int) *AlignPictu
 	}
 	slices.Sort(shifted)
 	for _, v := range shifted {
-		p.Mean += v / float64(n)
+		p.Mean += v / float64(len(shifted))
 	}
-	p.Low, p.High = shifted[n/40], shifted[n-1-n/40]
+	p.Low, p.High = shifted[len(shifted)/40], shifted[len(shifted)-1-len(shifted)/40]
 	return p
 }

@@ -208,7 +208,7 @@ func TestRecordedLeak(t *testing.T) {
 	r := newRun(tl, failure.Default())
 	r.incidents()
 	r.fates()
-	all := r.allocSeries()
+	all := r.logged().series
 	if len(all) != 1 || len(all[0].at) != 52 {
 		t.Fatalf("%d series", len(all))
 	}

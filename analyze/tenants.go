@@ -42,7 +42,7 @@ func (r *run) processMemory(all []judged) []ProcessMemory {
 			limits[process], died[process] = r.room(&x), x.in.root.Time
 		}
 	}
-	for _, s := range r.allocSeries() {
+	for _, s := range r.logged().series {
 		p := of(s.process)
 		limit := limits[s.process]
 		if limit == 0 {

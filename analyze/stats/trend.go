@@ -186,10 +186,14 @@ func Before(v []float64, events []int, w int) (mean, p float64, shifts int) {
 			atLeast++
 		}
 	}
-	return mean, float64(atLeast) / float64(len(v)), len(v)
+	return mean, float64(atLeast) / float64(len(all)), len(all)
 }
 
-// Shifts are the means of Before for every shift of the events around the series, that of no shift first.
+// maxMeans is how many windows Shifts averages at most.
+const maxMeans = 50_000_000
+
+// Shifts are the means of Before for the shifts of the events around the series, that of no shift first: every
+// shift, or of very many every second, third and so on.
 func Shifts(v []float64, events []int, w int) []float64 {
 	n := len(v)
 	if n == 0 || len(events) == 0 {
@@ -206,12 +210,14 @@ func Shifts(v []float64, events []int, w int) []float64 {
 		}
 		return (sums[at] + sums[n] - sums[n+from]) / float64(w)
 	}
-	out := make([]float64, n)
-	for k := range out {
+	stride := 1 + n*len(events)/maxMeans
+	out := make([]float64, 0, n/stride+1)
+	for k := 0; k < n; k += stride {
+		m := 0.0
 		for _, e := range events {
-			out[k] += before((e + k) % n)
+			m += before((e + k) % n)
 		}
-		out[k] /= float64(len(events))
+		out = append(out, m/float64(len(events)))
 	}
 	return out
 }

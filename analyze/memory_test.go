@@ -71,6 +71,12 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: live ratio %v, want %v", tt.name, j.numbers["live_ratio"], tt.live)
 		}
 	}
+	for name, want := range map[string][3]float64{"oom_fragmented": {6083, 3021, .332}, "leak": {22047, 2191, .090}, "hf_trainer_oom": {2723.8, 276.6, .092}, "pytorch 35901": {1.06 * G, 11.47 * G, .9154}} {
+		s := newShortage(message("requested", 100, "allocated", want[0], "reserved_unallocated", want[1], "free", 50, "capacity", 80*G))
+		if fi := s.judge(false, 0).numbers["fragmentation_index"]; math.Abs(fi-want[2]) > .0006 {
+			t.Errorf("%s: fragmentation index %v, want %v", name, fi, want[2])
+		}
+	}
 	s := newShortage(message("requested", 390, "allocated", 22047, "reserved_unallocated", 2191, "allowed", 24576, "free", 118170))
 	if j := s.judge(true, .009); j.verdict != Leak {
 		t.Errorf("the same after steady growth: %s", j.verdict)
@@ -295,6 +301,26 @@ func TestFootprint(t *testing.T) {
 	}
 	if g := RunWith(tl, failure.Default(), Options{CapacityBytes: 8 * gib}).Memory.Fit; !g.Asked || g.Workers != 0 || g.Fitting > 0.8 {
 		t.Errorf("%+v", g)
+	}
+}
+
+// TestLeakWithoutFailure: a process that grows by much of its own size and has not failed yet, with nothing to tell
+// its limit.
+func TestLeakWithoutFailure(t *testing.T) {
+	start := time.Date(2026, 11, 20, 18, 0, 0, 0, time.UTC)
+	tl := &timeline.Timeline{Sources: []timeline.Source{{Name: "w"}}, Streams: []timeline.Stream{{Name: "w"}}, Processes: []timeline.Process{{Start: start}}}
+	for i := range 30 {
+		v := int64(4*gib + float64(i)*.15*gib)
+		tl.Allocs = append(tl.Allocs, timeline.Alloc{Time: start.Add(time.Duration(i) * time.Minute), Pos: timeline.Pos{Line: i + 1}, Trial: timeline.NoTrial, AllocatedBytes: v, ReservedBytes: v + 1<<28, InactiveBytes: -1, Binary: 1})
+	}
+	if m := Run(tl, failure.Default()).Memory; m.Verdict != Leak || !slices.Equal(m.Reasons, []string{"growth:1"}) || m.PerProcess[0].Growth.LimitBytes != 0 || m.PerProcess[0].Growth.Forecast != nil {
+		t.Errorf("%s %v %+v", m.Verdict, m.Reasons, m.PerProcess)
+	}
+	for i := range tl.Allocs {
+		tl.Allocs[i].AllocatedBytes = 4*gib + int64(i)<<25 // a quarter in all, of which a warm-up may be the cause
+	}
+	if m := Run(tl, failure.Default()).Memory; m.Verdict != Undetermined {
+		t.Errorf("%s %v", m.Verdict, m.Reasons)
 	}
 }
 

@@ -49,6 +49,10 @@ func (r *run) processMemory(all []judged) []ProcessMemory {
 			limit = r.cardOf(p.PID)
 		}
 		g := s.growth(limit, died[s.process])
+		if limit == 0 { // nothing tells what it may hold: a third of its own size is much
+			g = s.growth(unknownLimit*slices.Max(s.total), time.Time{})
+			g.LimitBytes, g.Forecast, g.ResetAfter = 0, nil, 0
+		}
 		p.Growth = &g
 		if s.timed && g.Readings > 1 {
 			p.GrowthPerHour = &g.BytesPerHour
@@ -63,6 +67,10 @@ func (r *run) processMemory(all []judged) []ProcessMemory {
 	})
 	return out
 }
+
+// unknownLimit is how many times a process's own size stands in for a limit that nothing tells: growth is
+// material from a tenth of it on.
+const unknownLimit = 10.0 / 3
 
 func larger(a *float64, b float64) *float64 {
 	if a != nil && *a >= b {

@@ -177,11 +177,12 @@ func hostileDocument(s string) Document {
 			{Kind: timeline.Failure, Class: "code/" + s, Text: s, Time: at, Quality: timeline.TimeStated, Study: s, Trial: 0, Pos: timeline.Pos{Line: 1, Row: s}, Facts: []timeline.Fact{{Name: s, Value: 1}}},
 			{Kind: timeline.Setting, Key: s, Value: s, Trial: timeline.NoTrial},
 		},
-		GPUs:     []timeline.GPU{{Name: s, UUID: s, Time: []time.Time{at}, UsedBytes: []int64{1 << 30}, FreeBytes: []int64{-1}, Util: []float64{-1}, TotalBytes: 2 << 30}},
-		Tenants:  []timeline.Tenant{{Name: s, UUID: s, PID: 5, Time: []time.Time{at}, UsedBytes: []int64{1}}},
-		Problems: []timeline.Problem{{Msg: s, Text: s, Count: 1}},
-		Skipped:  []timeline.Skipped{{Name: s, Why: timeline.SkipReason(s)}},
-		Clocks:   []timeline.Clock{{Of: "logs", Zone: s, How: timeline.ZoneGiven}},
+		GPUs:      []timeline.GPU{{Name: s, UUID: s, Time: []time.Time{at}, UsedBytes: []int64{1 << 30}, FreeBytes: []int64{-1}, Util: []float64{-1}, TotalBytes: 2 << 30}},
+		Tenants:   []timeline.Tenant{{Name: s, UUID: s, PID: 5, Time: []time.Time{at}, UsedBytes: []int64{1}}},
+		Snapshots: []timeline.Snapshot{{Segments: []timeline.Segment{{TotalBytes: 9, Pool: s, Blocks: []timeline.Block{{SizeBytes: 9, Live: true, Frame: s}}}}}},
+		Problems:  []timeline.Problem{{Msg: s, Text: s, Count: 1}},
+		Skipped:   []timeline.Skipped{{Name: s, Why: timeline.SkipReason(s)}},
+		Clocks:    []timeline.Clock{{Of: "logs", Zone: s, How: timeline.ZoneGiven}},
 	}
 	return Document{Findings: analyze.Run(tl, failure.Default()), Catalogue: failure.Default(), Version: "test"}
 }

@@ -23,7 +23,7 @@ type mark struct{}
 
 // Limits on what is read: a hostile file must not fill the memory.
 const (
-	maxValues = 64 << 20
+	maxValues = 32 << 20
 	maxText   = 64 << 20
 )
 

@@ -23,6 +23,9 @@ func Sniff(head []byte) bool {
 	return bytes.Contains(head, []byte("segments")) || bytes.Contains(head, []byte("segment_type")) || bytes.Contains(head, []byte("total_size"))
 }
 
+// maxBlocks is how many segments and blocks a snapshot may have.
+const maxBlocks = 8 << 20
+
 // Read reads one snapshot; src is the index that places in the result refer to. A pickle that is no snapshot,
 // or does more than build data, is an error.
 func Read(r io.Reader, src int) (*timeline.Timeline, error) {
@@ -44,9 +47,14 @@ func Read(r io.Reader, src int) (*timeline.Timeline, error) {
 	}
 	s := timeline.Snapshot{Source: src}
 	s.Expandable, _ = settings["expandable_segments"].(bool)
-	for _, x := range *list {
+	blocks := 0
+	for _, x := range *list { // which may name one and the same segment over and over
 		if d, ok := x.(map[string]value); ok {
-			s.Segments = append(s.Segments, segment(d))
+			seg := segment(d)
+			if blocks += 1 + len(seg.Blocks); blocks > maxBlocks {
+				return tl, errors.New("the snapshot has more blocks than any allocator")
+			}
+			s.Segments = append(s.Segments, seg)
 			tl.Sources[0].Samples++
 		}
 	}

@@ -31,6 +31,7 @@ func memoryFuncs(d Document) map[string]any {
 		"hasMemory": func() bool {
 			return len(d.Memory.PerIncident)+len(d.Memory.Snapshots) > 0 || d.Memory.Verdict != analyze.Undetermined
 		},
+		"memoryKnown": func() bool { return d.Memory.Verdict != analyze.Undetermined && len(d.Memory.PerIncident) > 0 },
 		"memoryCounts": func() []MemoryCount {
 			var out []MemoryCount
 			for _, r := range d.Memory.Reasons {

@@ -55,6 +55,9 @@ func (r *run) shortages() []judged {
 func (r *run) judge(x *judged, overhead float64, grown map[int]series) {
 	e := x.in.root
 	x.shortage.complete(overhead)
+	if x.shortage.capacity < 0 && len(r.tl.GPUs) == 1 && r.tl.GPUs[0].TotalBytes > 0 {
+		x.shortage.capacity = float64(r.tl.GPUs[0].TotalBytes)
+	}
 	grew, slackShare := false, 0.0
 	own, logged := grown[e.Process]
 	limit, room := x.shortage.reach(), r.room(x)

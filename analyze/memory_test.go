@@ -59,6 +59,8 @@ func TestJudge(t *testing.T) {
 		{"pytorch 175431", message("requested", 2, "allocated", 80*G, "reserved", 84*G, "free", 203*G, "capacity", 288*G), Undetermined, "card", 0, nil},
 		{"TheRock 2118", message("requested", 2, "allocated", 1000, "reserved", 1072, "allowed", 1.05*G, "free", 276*G, "capacity", 288*G), Capacity, "allowed", .932, nil},
 		{"no numbers", message("requested", 20), Undetermined, "", 0, nil},
+		{"JAX, more than the card has", message("requested", 37.27*G, "capacity", 23.7*G), TooBig, "card", 0, nil},
+		{"cut after the private pools", message("requested", 2*G, "allocated", 70*G, "private_pools", 12*G, "reserved_unallocated", 6.9*G, "free", 1.5*G, "capacity", 79.1*G, "process", 77.59*G), Fragmentation, "card", .7653, nil},
 		{"a sentinel is no number", message("requested", 20, "allocated", 5*G, "reserved_unallocated", 100, "free", 10, "capacity", 8*G, "process", 17179869184*G), Overcommit, "card", 0, nil},
 	} {
 		s := newShortage(tt.m)

@@ -185,6 +185,16 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 	put("free_bytes", s.free)
 	put("allocated_bytes", s.allocated)
 	put("slack_bytes", s.slack)
+	if s.request > s.allowed && s.allowed > 0 || s.request > s.capacity && s.capacity > 0 { // whatever else is missing
+		j.verdict, j.limit = TooBig, "card"
+		limit := s.capacity
+		if s.allowed > 0 && s.request > s.allowed {
+			j.limit, limit = "allowed", s.allowed
+		}
+		put("limit_bytes", limit)
+		put("shortfall_bytes", s.request-limit)
+		return j
+	}
 	if s.request < 0 || s.reserved < 0 || s.free < 0 && s.allowed < 0 {
 		j.why, j.confidence = whyNoNumbers, "low"
 		return j
@@ -225,7 +235,7 @@ func (s *shortage) judge(grew bool, slackShare float64) judgement {
 	loose := told && live <= liveBar
 	crowded := j.limit == "card" && s.capacity > 0 && foreign >= foreignBar*s.capacity && alone <= aloneBar
 	switch {
-	case s.allowed >= 0 && s.request > s.allowed, s.capacity > 0 && s.request > s.capacity, live > 1 && s.request >= tooBigBar*limit:
+	case live > 1 && s.request >= tooBigBar*limit:
 		j.verdict = TooBig
 	case grew && told && slackShare < leakSlackMost && (s.allocated-s.private)/math.Max(1, limit) >= leakFills:
 		j.verdict = Leak

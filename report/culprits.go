@@ -19,6 +19,7 @@ func culpritFuncs(d Document) map[string]any {
 		"values":    values,
 		"py":        python,
 		"chance":    chance,
+		"points":    func(f float64) string { return fmt.Sprintf("%+.1f", 100*f) },
 		"last":      func(v []analyze.ValueRate) int { return len(v) - 1 },
 		"studies":   func() int { return len(d.Studies) },
 		"culpritsOf": func(b analyze.Blame) []analyze.Culprit {

@@ -39,6 +39,16 @@ type Document struct {
 	Catalogue *failure.Catalogue
 	Version   string // of the program
 	Color     bool   // whether the text form may use colour
+	// Comparison makes it the report of a comparison; Findings is then empty.
+	Comparison *analyze.Comparison
+}
+
+// root is the name of the template that the document is made of, less the format.
+func (d Document) root() string {
+	if d.Comparison != nil {
+		return "compare"
+	}
+	return "report"
 }
 
 // Renderers are the formats. A new one is a line here.
@@ -49,7 +59,12 @@ var Renderers = []Renderer{
 	{"text", ".txt", renderText},
 }
 
-func renderJSON(w io.Writer, d Document, _ FileWriter) error { return writeJSON(w, d.Findings) }
+func renderJSON(w io.Writer, d Document, _ FileWriter) error {
+	if d.Comparison != nil {
+		return writeJSON(w, d.Comparison)
+	}
+	return writeJSON(w, d.Findings)
+}
 
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
@@ -95,6 +110,9 @@ func funcs(d Document) map[string]any {
 	}
 	maps.Copy(fs, culpritFuncs(d))
 	maps.Copy(fs, memoryFuncs(d))
+	fs["changes"] = func(title, desc, x string, c []analyze.ClassChange) figure {
+		return changesFigure("changes", title, desc, x, d.Catalogue, c)
+	}
 	return fs
 }
 
@@ -146,7 +164,7 @@ func renderHTML(w io.Writer, d Document, _ FileWriter) error {
 	for _, x := range t.Templates() {
 		autoescapeTree(x.Tree, "plain", "plot", "css")
 	}
-	return t.ExecuteTemplate(w, "report.html", d)
+	return t.ExecuteTemplate(w, d.root()+".html", d)
 }
 
 // stubs stand in for functions that only other formats call: the formats share their files.
@@ -200,7 +218,7 @@ func renderMarkdown(w io.Writer, d Document, files FileWriter) error {
 	if err != nil {
 		return err
 	}
-	return squeeze(w, t, "report.md", d)
+	return squeeze(w, t, d.root()+".md", d)
 }
 
 // plainTemplates makes the templates for the terminal.
@@ -236,7 +254,7 @@ func into(t *texttemplate.Template) func(name string, data any) (string, error) 
 }
 
 func renderText(w io.Writer, d Document, _ FileWriter) error {
-	return writeText(w, d, "report.txt", d)
+	return writeText(w, d, d.root()+".txt", d)
 }
 
 // writeText writes one template for the terminal.

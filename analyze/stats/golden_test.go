@@ -65,6 +65,13 @@ func TestGolden(t *testing.T) {
 		case "fisher":
 			want := read[map[string]any](t, doc)
 			near(t, key, math.Exp(LogPGreater([]Stratum{fisher(n[0], n[1], n[2], n[3])})), want["one_sided_greater"].(float64))
+			two, _ := Fisher(n[0], n[0]+n[1], n[2], n[2]+n[3])
+			near(t, key+" two-sided", two, want["two_sided"].(float64))
+			if ci, ok := want["rd_newcombe_ci95"].([]any); ok {
+				got := Newcombe(n[0], n[0]+n[1], n[2], n[2]+n[3])
+				near(t, key+" difference, low", got[0], ci[0].(float64))
+				near(t, key+" difference, high", got[1], ci[1].(float64))
+			}
 			near(t, key+" odds", math.Exp(LogOdds(n[0], n[0]+n[1], n[2], n[2]+n[3])), want["or_haldane"].(float64))
 		case "rate":
 			want := read[struct{ Wilson95 Interval }](t, doc).Wilson95
@@ -175,8 +182,36 @@ func TestGolden(t *testing.T) {
 			mean, p, _ := Before(want.Mem, after, want.Window)
 			near(t, key, mean-all, want.Stat)
 			near(t, key+" p", p, want.P)
+		case "bh", "bh_ties":
+			want := read[struct{ P, Q []float64 }](t, doc)
+			for i, q := range BenjaminiHochberg(want.P) {
+				near(t, key, q, want.Q[i])
+			}
+		case "mann_whitney": // the two samples are those of logrank
+			times := read[struct{ T1, T2 []float64 }](t, golden(t)["logrank"])
+			want := read[struct {
+				U  float64
+				P  float64 `json:"p_exact"`
+				HL float64 `json:"hodges_lehmann"`
+			}](t, doc)
+			shift, u, p := MannWhitney(times.T1, times.T2)
+			near(t, key+" U", u, want.U)
+			near(t, key+" p", p, want.P)
+			near(t, key+" shift", shift, want.HL)
+		case "rate_ratio":
+			want := read[map[string]any](t, doc)
+			var v []float64
+			for _, x := range numberRE.FindAllString(key, -1) {
+				f, _ := strconv.ParseFloat(x, 64)
+				v = append(v, f)
+			}
+			ratio, p := RateRatio(int(v[0]), v[1], int(v[2]), v[3])
+			near(t, key+" p", p, want["p_exact_two_sided"].(float64))
+			if rr, ok := want["rr"].(float64); ok {
+				near(t, key, ratio, rr)
+			}
 		case "_versions", "cut_advisor": // the latter is checked where cuts are weighed, in package analyze
-		case "rule_of_three", "bh", "bh_ties", "logrank", "mann_whitney", "superposed_epoch_all_placements", "rate_ratio", "before_after_casemix": // for questions that nothing asks yet
+		case "rule_of_three", "logrank", "superposed_epoch_all_placements", "before_after_casemix": // for questions that nothing asks yet
 		default:
 			t.Errorf("%s: nobody checks it", key)
 		}

@@ -21,7 +21,12 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringArrayVar(&f.req.Databases, "db", nil, "Optuna storage: an SQLite file or sqlite:///FILE")
 	fs.StringArrayVar(&f.req.Studies, "study", nil, "only this study (default: every study in the storage)")
-	fs.StringVar(&f.tz, "tz", "", "zone of times that have none, e.g. Asia/Seoul (default: told from heartbeats and logs, else UTC)")
+	f.addTime(cmd)
+}
+
+// addTime adds the flag that places times.
+func (f *inputFlags) addTime(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.tz, "tz", "", "zone of times that have none, e.g. Asia/Seoul (default: told from heartbeats and logs, else UTC)")
 }
 
 func (f *inputFlags) addLogs(cmd *cobra.Command) {

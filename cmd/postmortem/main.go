@@ -116,7 +116,7 @@ Results go to standard output, everything else to standard error.`,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(reportCommand(), explainCommand(), studiesCommand(), riskCommand(), classesCommand(), versionCommand())
+	cmd.AddCommand(reportCommand(), explainCommand(), compareCommand(), studiesCommand(), riskCommand(), classesCommand(), versionCommand())
 	return cmd
 }
 

@@ -48,15 +48,20 @@ the format from the name (.html, .md, .json, .txt); -o DIR writes each --format 
 	}
 	f.add(cmd)
 	f.addLogs(cmd)
+	f.addOutput(cmd)
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "exit with 4 when part of the input was not understood")
+	cmd.Flags().StringVar(&f.card, "capacity", "", "size of another card, such as 24GiB: how many workers of this run would fit there")
+	return cmd
+}
+
+// addOutput adds the flags that say what is written where.
+func (f *reportFlags) addOutput(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.out, "out", "o", "", "file or folder to write to (default: standard output)")
 	fs.StringArrayVar(&f.formats, "format", nil, "html, markdown, json or text; may be repeated when -o is a folder")
-	fs.BoolVar(&f.strict, "strict", false, "exit with 4 when part of the input was not understood")
 	fs.BoolVarP(&f.quiet, "quiet", "q", false, "say nothing on standard error but errors")
 	fs.StringVar(&f.color, "color", "auto", "auto, always or never: colour in the text form; auto is on a terminal unless NO_COLOR is set")
-	fs.StringVar(&f.card, "capacity", "", "size of another card, such as 24GiB: how many workers of this run would fit there")
 	fs.BoolVar(&f.force, "force", false, "overwrite a file that is no report of ours, or a symbolic link")
-	return cmd
 }
 
 func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
@@ -86,6 +91,14 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 	color = color && (f.out == "" || f.color == "always")
 	findings := analyze.RunWith(tl, req.Catalogue, analyze.Options{CapacityBytes: capacity})
 	doc := report.Document{Findings: findings, Catalogue: req.Catalogue, Version: version(), Color: color}
+	if err := f.writeAll(cmd, targets, doc); err != nil {
+		return err
+	}
+	return f.account(findings)
+}
+
+// writeAll writes a document in every form that was asked for.
+func (f *reportFlags) writeAll(cmd *cobra.Command, targets []target, doc report.Document) error {
 	for _, t := range targets {
 		if err := t.write(cmd, doc, f.force); err != nil {
 			return err
@@ -94,7 +107,7 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 			fmt.Fprintln(cmd.ErrOrStderr(), "wrote", t.path)
 		}
 	}
-	return f.account(findings)
+	return nil
 }
 
 // memorySize reads a size of memory with its unit; 0 for none.

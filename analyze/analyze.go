@@ -41,16 +41,16 @@ type Findings struct {
 	Lanes Lanes `json:"-"` // the run as a picture: trials per worker, card memory, incidents
 }
 
-// Options are what a person asks beyond what happened.
-type Options struct {
+// Asked is what a person asks beyond what happened.
+type Asked struct {
 	CapacityBytes int64 // of another card that the run might move to; 0 for this run's
 }
 
 // Run asks all questions of one timeline.
-func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings { return RunWith(tl, cat, Options{}) }
+func Run(tl *timeline.Timeline, cat *failure.Catalogue) *Findings { return RunWith(tl, cat, Asked{}) }
 
-// RunWith is Run with options.
-func RunWith(tl *timeline.Timeline, cat *failure.Catalogue, o Options) *Findings {
+// RunWith is Run with something asked beyond it.
+func RunWith(tl *timeline.Timeline, cat *failure.Catalogue, o Asked) *Findings {
 	r := newRun(tl, cat)
 	r.incidents()
 	r.fates()

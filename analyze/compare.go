@@ -27,6 +27,13 @@ type Comparison struct {
 	// Attribution says whether the effect can be told to one change: single-change, several-changes, or
 	// no-change where nothing that was recorded differs.
 	Attribution string `json:"attribution"`
+	Checks      []any  `json:"checks"` // not asked by this version
+
+	// Of options instead of runs: the recommended one first, then as they would be fallen back to.
+	Options     []Option `json:"options"`
+	Recommended string   `json:"recommended,omitempty"` // the fastest that finished, once it is under way
+	// LeastPlanned takes the least time for the epochs that were planned, compiling included.
+	LeastPlanned string `json:"least_planned,omitempty"`
 }
 
 // A RunSummary is what a run counts in a comparison.
@@ -145,7 +152,7 @@ func Summarize(name string, tl *timeline.Timeline, cat *failure.Catalogue) *RunS
 
 // Compare sets the later run against the earlier one.
 func Compare(before, after *RunSummary) *Comparison {
-	c := &Comparison{SchemaVersion: 1, Runs: []*RunSummary{before, after}, Classes: []ClassChange{}, Changes: differences(before, after), Named: []string{}}
+	c := &Comparison{SchemaVersion: 1, Runs: []*RunSummary{before, after}, Classes: []ClassChange{}, Changes: differences(before, after), Named: []string{}, Checks: []any{}, Options: []Option{}}
 	names := maps.Clone(before.LostByClass)
 	maps.Copy(names, after.LostByClass)
 	for _, class := range slices.Sorted(maps.Keys(names)) {

@@ -75,7 +75,7 @@ func (r *run) memory() Memory {
 	m := Memory{Verdict: Undetermined, Reasons: []string{}, PerGPU: []GPUMemory{}, PerProcess: []ProcessMemory{}, PerIncident: []MemoryIncident{}, Alignments: r.align(), Snapshots: snapshots(r.tl)}
 	for _, g := range r.tl.GPUs {
 		m.PerGPU = append(m.PerGPU, GPUMemory{GPU: g.Index, UUID: g.UUID, Name: g.Name, TotalBytes: max(0, g.TotalBytes),
-			PeakUsedBytes: max(0, slices.Max(g.UsedBytes)), Samples: len(g.Time)})
+			PeakUsedBytes: g.PeakUsed(), Samples: len(g.Time)})
 	}
 	for i := range m.Alignments {
 		if m.Alignments[i].Class == outOfMemory {

@@ -301,7 +301,7 @@ func TestFootprint(t *testing.T) {
 	if m.Fit == nil || m.Fit.Trials != 160 || m.Fit.Workers < 3 {
 		t.Errorf("%+v", m.Fit)
 	}
-	if g := RunWith(tl, failure.Default(), Options{CapacityBytes: 8 * gib}).Memory.Fit; !g.Asked || g.Workers != 0 || g.Fitting > 0.8 {
+	if g := RunWith(tl, failure.Default(), Asked{CapacityBytes: 8 * gib}).Memory.Fit; !g.Asked || g.Workers != 0 || g.Fitting > 0.8 {
 		t.Errorf("%+v", g)
 	}
 }

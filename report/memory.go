@@ -47,7 +47,6 @@ func memoryFuncs(d Document) map[string]any {
 				return p.Growth != nil && (p.Growth.Sustained || p.Growth.SlackSustained)
 			})
 		},
-		"add": func(a, b int) int { return a + b },
 		"drawn": func() []analyze.ProcessMemory { // that do not grow, and have readings enough to be looked at
 			ps := keep(d.Memory.PerProcess, func(p analyze.ProcessMemory) bool {
 				return p.Growth != nil && p.Growth.Picture != nil && !p.Growth.Sustained && !p.Growth.SlackSustained && p.Growth.Readings >= minDrawn

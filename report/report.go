@@ -110,6 +110,10 @@ func funcs(d Document) map[string]any {
 	}
 	maps.Copy(fs, culpritFuncs(d))
 	maps.Copy(fs, memoryFuncs(d))
+	fs["plus"] = func(a, b int) int { return a + b }
+	fs["epochsPlot"] = func(title, desc, x, y string, o []analyze.Option) figure {
+		return epochsFigure("epochs", title, desc, x, y, o)
+	}
 	fs["changes"] = func(title, desc, x string, c []analyze.ClassChange) figure {
 		return changesFigure("changes", title, desc, x, d.Catalogue, c)
 	}

@@ -89,7 +89,7 @@ func (f *reportFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	color = color && (f.out == "" || f.color == "always")
-	findings := analyze.RunWith(tl, req.Catalogue, analyze.Options{CapacityBytes: capacity})
+	findings := analyze.RunWith(tl, req.Catalogue, analyze.Asked{CapacityBytes: capacity})
 	doc := report.Document{Findings: findings, Catalogue: req.Catalogue, Version: version(), Color: color}
 	if err := f.writeAll(cmd, targets, doc); err != nil {
 		return err

@@ -1,6 +1,9 @@
 package timeline
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Stream is one log file: a sequence of lines that one or more processes wrote.
 type Stream struct {
@@ -188,6 +191,9 @@ type GPU struct {
 	TotalBytes int64     // -1 when unknown
 	Util       []float64 // 0..1; -1 where unknown
 }
+
+// PeakUsed is the most that was in use; 0 where no sample has a number.
+func (g GPU) PeakUsed() int64 { return max(0, slices.Max(g.UsedBytes)) }
 
 // A Tenant is one process's memory on a card over time.
 type Tenant struct {

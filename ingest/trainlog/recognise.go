@@ -95,6 +95,9 @@ func init() { // a variable of its own would refer to itself through wouldRecogn
 
 	// Settings: environment echoes and version banners.
 	r("=", `^(?:export )?((?:PYTORCH|CUDA|TORCH|TORCHINDUCTOR|NCCL|GLOO|OMP|MKL|CUBLAS|NVIDIA|XLA|JAX|TF|TRITON|HF|TRANSFORMERS|OPTUNA|SLURM)_?[A-Z0-9_]*)=(.*)$`, (*lane).setting)
+	for _, key := range []string{"torch_compile", "compile_mode", "gradient_checkpointing", "memory_optimized", "mixed_precision", "batch_size", "num_workers", "world_size", "epochs"} {
+		r(key, `^(`+key+`(?:_mode)?)\s*[:=]\s*["']?([\w.+-]+)["']?$`, (*lane).setting) // a configuration that is echoed
+	}
 	r("torch ", `\b(?:torch|pytorch)[ =:]+v?(\d+\.\d+[\w.+]*)`, (*lane).banner)
 
 	r(" from ", `^#\d+ \S+ from \S+:\d+$`, nothing) // a stack that C++ prints
